@@ -1,0 +1,1 @@
+"""The Python client: speaks the native protocol, imports nothing of the server."""

@@ -1,0 +1,129 @@
+"""Every mistake a caller can make. One class per remedy; `code` is public and never renamed.
+
+A leaf's docstring is its message, so it ends with the remedy; `detail` says what and where. HTTP statuses are
+chosen in `edgequeues.http.problems`, nowhere else.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class EdgeQueuesError(Exception):
+    """Root."""
+
+    code: ClassVar[str]
+    retryable: ClassVar[bool] = False  # may the same request succeed later, unchanged?
+
+    def __init__(self, detail: str = "") -> None:
+        self.detail = detail
+        self.remedy = " ".join((type(self).__doc__ or "").split())
+        super().__init__(f"{detail}. {self.remedy}" if detail else self.remedy)
+
+
+class InvalidDxn(EdgeQueuesError):
+    """A queue is addressed as dxn:queue:<space>:<queue>, an entry as dxn:queue:<space>:<queue>:<object>."""
+
+    code = "invalid_dxn"
+
+
+class InvalidId(EdgeQueuesError):
+    """Correct the id; docs/protocol/native.md lists what each kind of id may hold."""
+
+    code = "invalid_id"
+
+
+class InvalidCursor(EdgeQueuesError):
+    """Use a cursor exactly as an answer of this queue gave it, or start without one."""
+
+    code = "invalid_cursor"
+
+
+class CursorStore(EdgeQueuesError):
+    """The cursor belongs to another store: the data was restored, imported or copied. Read again from the start."""
+
+    code = "cursor_store"
+
+
+class InvalidJson(EdgeQueuesError):
+    """Send one valid UTF-8 JSON text, nested at most 64 deep, with every number within double range."""
+
+    code = "invalid_json"
+
+
+class InvalidRequest(EdgeQueuesError):
+    """Correct the named field or parameter; nothing was stored."""
+
+    code = "invalid_request"
+
+
+class DuplicateId(EdgeQueuesError):
+    """One call may name each object once. Send the later version in a call of its own."""
+
+    code = "duplicate_id"
+
+
+class TooLarge(EdgeQueuesError):
+    """Send less at once: split the call, or stream it as NDJSON."""
+
+    code = "too_large"
+
+
+class EntryExists(EdgeQueuesError):
+    """This queue does not let an object change. Use a new id, or make the queue mutable."""
+
+    code = "exists"
+
+
+class VersionAhead(EdgeQueuesError):
+    """A stated version may be at most 2^20 above the space's counter. Read the object and use its version."""
+
+    code = "version_ahead"
+
+
+class QueueNotFound(EdgeQueuesError):
+    """No such queue here. Append to it once, or check the name with the list of queues."""
+
+    code = "queue_not_found"
+
+
+class EntryNotFound(EdgeQueuesError):
+    """No such object in this queue: it never was, was deleted, or has expired."""
+
+    code = "entry_not_found"
+
+
+class NameTaken(EdgeQueuesError):
+    """Another queue of the space has this name, or one that differs only in case, dash or underscore. Choose another."""
+
+    code = "name_taken"
+
+
+class ConfigConflict(EdgeQueuesError):
+    """This setting is fixed when the queue is made. Make a new queue instead."""
+
+    code = "config_conflict"
+
+
+class RouteNotFound(EdgeQueuesError):
+    """No such path. The protocol page lists every route."""
+
+    code = "not_found"
+
+
+class MethodNotAllowed(EdgeQueuesError):
+    """The path exists, but not for this method; the Allow header lists those it has."""
+
+    code = "method_not_allowed"
+
+
+class UnsupportedMedia(EdgeQueuesError):
+    """Send application/json or application/x-ndjson."""
+
+    code = "unsupported_media_type"
+
+
+class TooManySpaces(EdgeQueuesError):
+    """The server holds as many spaces as it accepts. Raise `spaces_max`, or use an existing space."""
+
+    code = "too_many_spaces"

@@ -1,0 +1,1 @@
+"""Everything inside one space: its verbs and its tables."""

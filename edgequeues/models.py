@@ -90,19 +90,25 @@ class Page(Struct, frozen=True):
     cursors it was asked with. None where there is nothing to point at (an unknown queue).
     resume: not None when the range goes on: pass it as `after` (`before` if reversed) for the next page. A page
     may end early, even empty, because a turn examines a bounded number of rows.
+    store_id, queue_id: what the cursors of this page belong to; None for an unknown queue.
     """
 
     entries: list[Entry]
     next_cursor: str | None
     prev_cursor: str | None
     resume: str | None
+    store_id: str | None = None
+    queue_id: str | None = None
 
 
 class Deleted(Struct, frozen=True):
-    """`deleted` entries are gone. resume: not None when the range goes on: call again with it."""
+    """`deleted` entries are gone. resume: not None when the range goes on: call again with it as `after`, and
+    with `through` as given here, so that what is appended meanwhile stays.
+    """
 
     deleted: int
-    resume: str | None
+    resume: str | None = None
+    through: str | None = None
 
 
 class QueueConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=False):

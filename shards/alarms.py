@@ -16,6 +16,8 @@ INSERT INTO shard_alarm (id) VALUES (1);
 """
 READ = "SELECT due_ms, failures FROM shard_alarm WHERE id = 1"
 STORE = "UPDATE shard_alarm SET due_ms = ?, failures = 0 WHERE id = 1 AND (due_ms IS NOT ? OR failures > 0)"
+START = "UPDATE shard_alarm SET due_ms = NULL WHERE id = 1"
+FINISH = "UPDATE shard_alarm SET failures = 0 WHERE id = 1 AND failures > 0"
 POSTPONE = "UPDATE shard_alarm SET due_ms = ?, failures = failures + 1 WHERE id = 1"
 
 RETRY_FIRST_MS = 2_000  # workerd's first delay, doubled each time
@@ -38,6 +40,16 @@ def stored(db: apsw.Connection) -> Stored:
 def store(db: apsw.Connection, due_ms: int | None) -> None:
     """Set or clear the alarm; a new time starts without failures."""
     db.execute(STORE, (due_ms, due_ms))
+
+
+def start(db: apsw.Connection) -> None:
+    """The handler is about to run: nothing is set any more, but failures are remembered."""
+    db.execute(START)
+
+
+def finish(db: apsw.Connection) -> None:
+    """The handler returned."""
+    db.execute(FINISH)
 
 
 def postpone(db: apsw.Connection, now_ms: int) -> int:

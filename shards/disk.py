@@ -62,6 +62,13 @@ class Disk(Protocol):
         """Delete a file if it is there."""
         ...
 
+    def allocate(self, path: Path, size: int) -> None:
+        """Make a file of `size` bytes with its room reserved, and make it durable (its name: `sync_folder`).
+
+        Raises OSError, ENOSPC when there is not that much room; then no file is left.
+        """
+        ...
+
 
 class OsWal:
     """A -wal descriptor on a real file system."""
@@ -120,3 +127,16 @@ class ThreadDisk:
     def remove(self, path: Path) -> None:
         """Unlink."""
         path.unlink(missing_ok=True)
+
+    def allocate(self, path: Path, size: int) -> None:
+        """Reserve the blocks, zeros without writing them, and fsync."""
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            if size:
+                os.posix_fallocate(fd, 0, size)
+            os.fsync(fd)
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+        finally:
+            os.close(fd)

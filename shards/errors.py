@@ -34,6 +34,12 @@ class DiskFull(ShardError):
     retryable = True
 
 
+class ShardBusy(ShardError):
+    """Another program holds a lock on the file; nothing was done. Close that program, or retry after a pause."""
+
+    retryable = True
+
+
 class ShardClosed(ShardError):
     """The namespace is shutting down and takes no new calls. Retry against the next process."""
 
@@ -48,12 +54,6 @@ class Moved(ShardError):
 
 class Fenced(ShardError):
     """The journal refused a record because a newer claim exists. The shard steps down; callers see `Moved`."""
-
-
-class JournalUnavailable(ShardError):
-    """The journal could not be reached, so nothing was written or confirmed. Retry after a pause."""
-
-    retryable = True
 
 
 class NeedsRepair(ShardError):

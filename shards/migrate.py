@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import apsw
 
-from shards import alarms
+from shards import alarms, identity
 from shards.errors import SchemaTooNew, UnusableFile
 
 DDL = """
@@ -15,7 +15,7 @@ CREATE TABLE shard_schema (
   applied_ms INTEGER NOT NULL      -- unix ms
 ) STRICT;
 """
-TABLES = "SELECT count(*), count(*) FILTER (WHERE name = 'shard_schema') FROM sqlite_schema"
+TABLES = "SELECT count(*), count(*) FILTER (WHERE name = 'shard_schema') FROM sqlite_schema WHERE name <> 'shard_at'"
 VERSION = "SELECT max(version) FROM shard_schema"
 RECORD = "INSERT INTO shard_schema (version, applied_ms) VALUES (?, ?)"
 
@@ -44,7 +44,7 @@ def pending(db: apsw.Connection, steps: Sequence[str]) -> range:
 
 def apply(db: apsw.Connection, steps: Sequence[str], number: int, *, now_ms: int) -> None:
     """Apply step `number` and record it. The caller owns the transaction."""
-    script = DDL + alarms.DDL if number == 0 else steps[number - 1]
+    script = DDL + alarms.DDL + identity.DDL if number == 0 else steps[number - 1]
     db.execute(script).fetchall()
     db.execute(RECORD, (number, now_ms))
 

@@ -8,6 +8,7 @@ both fixed by the host, so that a turn depends on nothing but its arguments, its
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,9 @@ from typing import ClassVar, TypeVar
 import apsw
 
 from shards import alarms
+from shards.sqlite import DISK_ERRORS
+
+log = logging.getLogger("shards")
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -27,7 +31,8 @@ class Context:
     db: apsw.Connection
     name: str
     random: random.Random
-    file_id: str = ""  # changes when the file is copied or restored; "" where there is no file
+    file_id: str = ""  # another for a copied or restored file; "" where there is no file
+    alarm_changed: bool = False  # did a turn of the running batch set or clear the alarm?
     now_ms: int = 0  # set by the host when a turn starts
     events: list[Hashable] = field(default_factory=list)  # emitted by the turns of the running batch
 
@@ -35,7 +40,9 @@ class Context:
 class Shard:
     """Derive from this, list the migrations, write verbs as plain methods over `self.db`."""
 
-    migrations: ClassVar[Sequence[str]] = ()  # step n is applied once, in order; never edit one that was released
+    migrations: ClassVar[
+        Sequence[str]
+    ] = ()  # step n is applied once, in order; never edit one that was released
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -67,8 +74,9 @@ class Shard:
     # -- for verbs --------------------------------------------------------------------------------------
 
     def set_alarm(self, due_ms: int | None) -> None:
-        """Wake this shard at unix ms `due_ms` by calling `alarm`; None clears it. There is one; this replaces it."""
+        """Have `alarm` called at unix ms `due_ms`; None clears it. There is one alarm; this replaces it."""
         alarms.store(self.db, due_ms)
+        self._context.alarm_changed = True
 
     def get_alarm(self) -> int | None:
         """When the alarm is due in unix ms, None if none is set (as inside `alarm`, unless set anew)."""
@@ -84,8 +92,37 @@ class Shard:
             "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
             " AND name NOT LIKE 'shard\\_%' ESCAPE '\\'"
         ).fetchall():
-            self.db.execute(f'DELETE FROM "{table}"')  # noqa: S608 (names come from our own schema)
+            self.db.execute(f'DELETE FROM "{table}"')
         self.set_alarm(None)
+
+
+def ring(shard: Shard) -> None:
+    """Turn of the host: run the alarm if it is due. A handler that raises is undone, logged and postponed."""
+    context = shard._context
+    context.alarm_changed = True  # whatever is set now is news to the index
+    stored = alarms.stored(shard.db)
+    if stored.due_ms is None or stored.due_ms > shard.now_ms:
+        return
+    emitted = len(context.events)
+    try:
+        with shard.db:
+            alarms.start(shard.db)
+            shard.alarm()
+            alarms.finish(shard.db)
+    except DISK_ERRORS:
+        raise
+    except Exception:
+        if not shard.db.in_transaction:
+            raise
+        del context.events[emitted:]
+        shard.forget()
+        due_ms = alarms.postpone(shard.db, shard.now_ms)
+        log.exception(
+            "alarm of shard %s failed %d times, next run in %d ms",
+            shard.name,
+            stored.failures + 1,
+            due_ms - shard.now_ms,
+        )
 
 
 def grows(verb: F) -> F:

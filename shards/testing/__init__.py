@@ -2,5 +2,7 @@
 
 from shards.testing.clock import FakeClock, TrioClock
 from shards.testing.direct import Direct
+from shards.testing.disk import FaultyDisk, InlineDisk
+from shards.testing.platter import Cut, Platter
 
-__all__ = ["Direct", "FakeClock", "TrioClock"]
+__all__ = ["Cut", "Direct", "FakeClock", "FaultyDisk", "InlineDisk", "Platter", "TrioClock"]

@@ -21,7 +21,9 @@ T = TypeVar("T")
 class Direct(Generic[S]):
     """A shard over an in-memory database; each `call` is a turn with a savepoint, as the real host runs it."""
 
-    def __init__(self, kind: Callable[[Context], S], clock: Clock | None = None, *, name: str = "test") -> None:
+    def __init__(
+        self, kind: Callable[[Context], S], clock: Clock | None = None, *, name: str = "test"
+    ) -> None:
         self.clock = clock or FakeClock()
         self.events: list[Hashable] = []  # all that turns emitted, in order
         self.context = Context(db=apsw.Connection(":memory:"), name=name, random=random.Random(0))

@@ -1,0 +1,61 @@
+# Everything there is to type. Needs Python 3.11 or newer, git and make; all else goes into .venv.
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+DATA ?= data
+ARGS ?=
+PYTHON ?= $(shell for p in python3.11 python3 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test fast check bench conformance lock clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## Set up .venv: the pinned packages, checked against their hashes, and this one
+
+# Skipped while it is newer than what it was made from.
+$(STAMP): requirements/dev.txt pyproject.toml
+	@test -n "$(PYTHON)" || { echo "edgequeues needs Python 3.11 or newer: make PYTHON=/path/to/python" >&2; exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { echo "making $(VENV)"; $(PYTHON) -m venv --clear $(VENV); }
+	$(BIN)/python -m pip install --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --no-deps --no-build-isolation -e .
+	@touch $@
+
+run: install ## Serve on 127.0.0.1:8700 from ./data (DATA=dir), and print what to try with curl
+	$(BIN)/edgequeues serve --data $(DATA) --hints $(ARGS)
+
+test: install ## Run every test (ARGS="-k name" narrows)
+	$(BIN)/pytest $(ARGS)
+
+fast: install ## Run the tests that need neither minutes nor real processes
+	$(BIN)/pytest -m "not slow" $(ARGS)
+
+check: install ## Lint, format, types, layers, and the rules of the house
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest tests/house
+
+conformance: install ## Run the golden requests and replies of each dialect
+	$(BIN)/pytest tests/http -k transcript
+
+bench: install ## Measure, and print the tables (ARGS="--help" shows what)
+	$(BIN)/edgequeues bench $(ARGS)
+
+# No header and no options in the output: they would name this machine and its package index.
+lock: install ## Pin requirements/dev.in anew into dev.txt (ARGS=--upgrade takes newer versions)
+	$(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --annotation-style line \
+		--no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links $(ARGS) \
+		--output-file requirements/dev.txt requirements/dev.in
+	sed -i -e '/^--/d' -e '/./,$$!d' -e '1i # Written by `make lock` from requirements/dev.in, exact and with hashes.' \
+		requirements/dev.txt
+
+clean: ## Remove .venv and every cache; data stays
+	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,178 @@
+"""The native protocol without a network: what an answer means, as typed values or as an exception."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TypeVar
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from edgequeues.client.errors import BadAnswer, Refused, ServerError, Unavailable
+from edgequeues.client.text import Text
+from edgequeues.client.values import AppendAnswer, Entry, Page, QueueStats, Space
+
+T = TypeVar("T")
+
+
+class Answer(Struct, frozen=True):
+    """One reply; header names in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class WireEntry(Struct, frozen=True):
+    """An entry as it stands in an answer."""
+
+    id: str
+    position: int
+    version: str
+    created: int
+    updated: int
+    data: Raw
+    type: str | None = None
+    expires: int | None = None
+    key: str | None = None
+    headers: Raw | UnsetType = UNSET
+
+
+class WirePage(Struct, frozen=True, rename="camel"):
+    """A page as it stands in an answer."""
+
+    entries: list[WireEntry]
+    next_cursor: str | None = None
+    prev_cursor: str | None = None
+
+
+class Spaces(Struct, frozen=True):
+    """A page of spaces; resume: what `after` the next page starts, None at the end."""
+
+    spaces: list[Space]
+    resume: str | None = None
+
+
+class Queues(Struct, frozen=True):
+    """A page of queues; resume: what `after` the next page starts, None at the end."""
+
+    queues: list[QueueStats]
+    resume: str | None = None
+
+
+class Deleted(Struct, frozen=True):
+    """How many entries are gone."""
+
+    deleted: int
+
+
+class LineRefused(Struct, frozen=True):
+    """A bad line of a stream, by its number in that stream."""
+
+    line: int
+    code: str
+    detail: str = ""
+
+
+class Progress(Struct, frozen=True):
+    """A line of the answer to a stream. Only the last has the counts."""
+
+    through: int
+    cursor: str | None = None
+    appended: int | None = None
+    refused: int = 0
+    errors: tuple[LineRefused, ...] = ()
+
+
+class Problem(Struct, frozen=True):
+    """RFC 9457."""
+
+    code: str
+    title: str = ""
+    detail: str = ""
+
+
+def checked(answer: Answer) -> bytes:
+    """Return the body of a 200. Raises Refused, Unavailable, ServerError, BadAnswer for anything else."""
+    if answer.status == 200:
+        return answer.body
+    if answer.status >= 400:
+        raise problem(answer)
+    raise BadAnswer(f"status {answer.status} is not in the protocol: is this the server's own address?")
+
+
+def problem(answer: Answer) -> ServerError:
+    """Return what a 4xx or 5xx answer says as an exception to raise."""
+    try:
+        said = msgspec.json.decode(answer.body, type=Problem)
+        code, detail = said.code, said.detail or said.title
+    except msgspec.DecodeError:  # a proxy's page, most likely
+        first = answer.body[:200].decode(errors="replace").strip().splitlines() or [""]
+        code, detail = f"http_{answer.status}", first[0]
+    if answer.status in (429, 503):
+        return Unavailable(code, detail, answer.status, retry_after_s=_retry_after_s(answer.headers))
+    kind = Refused if answer.status < 500 else ServerError
+    return kind(code, detail, answer.status)
+
+
+def decoded(answer: Answer, kind: type[T]) -> T:
+    """Return the body of a 200 as `kind`. Raises as `checked`, and BadAnswer where it does not fit."""
+    return Text(checked(answer)).decode(kind)
+
+
+def appended(answer: Answer) -> AppendAnswer:
+    """Return what became of the entries of an `append`."""
+    return decoded(answer, AppendAnswer)
+
+
+def page(answer: Answer) -> Page:
+    """Return the entries of a `read`."""
+    body = Text(checked(answer))
+    found = body.decode(WirePage)
+    return Page([_given(body, one) for one in found.entries], found.next_cursor, found.prev_cursor)
+
+
+def entry(body: bytes) -> Entry:
+    """Return one entry from its JSON. Raises BadAnswer."""
+    given = Text(body)
+    return _given(given, given.decode(WireEntry))
+
+
+def progress(body: bytes) -> list[Progress]:
+    """Return the lines of the answer to a stream; a last line cut off in the middle is left out."""
+    lines = body.split(b"\n")
+    whole = lines if body.endswith(b"\n") else lines[:-1] + [part for part in lines[-1:] if _closed(part)]
+    return [Text(part).decode(Progress) for part in whole if part.strip()]
+
+
+def _given(body: Text, wire: WireEntry) -> Entry:
+    headers = None if isinstance(wire.headers, UnsetType) else json.loads(body.raw(wire.headers))
+    return Entry(
+        id=wire.id,
+        position=wire.position,
+        version=wire.version,
+        type=wire.type,
+        created=wire.created,
+        updated=wire.updated,
+        raw=body.raw(wire.data),
+        expires=wire.expires,
+        key=wire.key,
+        headers=headers,
+    )
+
+
+def _closed(line: bytes) -> bool:
+    try:
+        msgspec.json.decode(line, type=Raw)
+    except msgspec.DecodeError:
+        return False
+    return True
+
+
+def _retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds only: the date form needs a clock that agrees with the server's, and the server never sends it."""
+    try:
+        return max(0.0, float(headers.get("retry-after", "")))
+    except ValueError:
+        return None

@@ -1,0 +1,198 @@
+"""The transport: carries a Call to the server over httpx, on trio or asyncio, and repeats it where that is safe."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Protocol
+
+import anyio
+import httpx
+from msgspec import Struct
+
+from edgequeues.client import answers
+from edgequeues.client.answers import Answer
+from edgequeues.client.errors import ClientError, Unavailable, Unreachable
+from edgequeues.client.wire import Call
+
+NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+AGAIN = (429, 503)
+HEARTBEAT_S = 15.0  # the server's comment line on a silent stream of events
+
+
+class Retry(Struct, frozen=True):
+    """How often and how soon a call is repeated.
+
+    attempts_max: sends in all, the first included. 1: never repeat.
+    delay_first_s: pause before the second send; doubled each time up to `delay_max_s`, then cut by a random
+        share of up to a half, so that many clients do not come back at once.
+    retry_after_max_s: a server that asks for a longer pause than this gets none: the error is raised instead.
+    """
+
+    attempts_max: int = 4
+    delay_first_s: float = 0.1
+    delay_max_s: float = 5.0
+    retry_after_max_s: float = 30.0
+
+    def pause_s(self, failures: int, error: ClientError, chance: random.Random) -> float | None:
+        """Return the seconds to wait after `failures` failed sends, the last with `error`. None: give up."""
+        if failures >= self.attempts_max:
+            return None
+        delay_s = min(self.delay_first_s * 2 ** min(failures - 1, 30), self.delay_max_s)
+        pause_s = delay_s * (1 - chance.random() / 2)
+        asked_s = (error.retry_after_s or 0.0) if isinstance(error, Unavailable) else 0.0
+        return None if asked_s > self.retry_after_max_s else max(pause_s, asked_s)
+
+
+class Body(Protocol):
+    """A request body made while it is sent."""
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """Give the body from its start; called once a send."""
+        ...
+
+    def repeatable(self) -> bool:
+        """May what was sent so far be sent again?"""
+        ...
+
+
+class Transport:
+    """One pool of connections to one server. Close it with `aclose`."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        token: str | None = None,
+        timeout_s: float = 30.0,
+        connections_max: int = 100,
+        retry: Retry | None = None,
+        chance: random.Random | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> None:
+        """Raises ValueError if `base_url` is not an http or https address."""
+        self.retry = retry or Retry()
+        self.chance = chance or random.Random()
+        self.sleep = sleep
+        self._timeout_s = timeout_s
+        headers = {"accept": "application/json"}
+        if token is not None:
+            headers["authorization"] = f"Bearer {token}"
+        self._http = httpx.AsyncClient(
+            base_url=_address(base_url),
+            headers=headers,
+            limits=httpx.Limits(max_connections=connections_max, max_keepalive_connections=connections_max),
+            transport=transport,
+        )
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._http.aclose()
+
+    async def send(self, call: Call, body: Body | None = None) -> Answer:
+        """Return the answer, whatever its status, but for 429 and 503 that outlasted the repeats.
+
+        Repeats only what is safe: a call or body that says it is repeatable, and any whose request never left.
+        Raises Unreachable, Unavailable.
+        """
+        failures = 0
+        while True:
+            error: ClientError
+            try:
+                answer = await self._send_once(call, body)
+            except httpx.TransportError as fault:
+                error = self._unreachable(fault)
+            else:
+                if answer.status not in AGAIN:
+                    return answer
+                error = answers.problem(answer)
+            failures += 1
+            again = _never_sent(error) or (body.repeatable() if body else call.repeatable)
+            pause_s = self.retry.pause_s(failures, error, self.chance) if again else None
+            if pause_s is None:
+                raise error
+            await self.sleep(pause_s)
+
+    async def open_events(self, call: Call) -> EventStream:
+        """Open a stream of events, once. Raises Refused, Unavailable, ServerError, BadAnswer, Unreachable."""
+        request = self._request(call, None, read_s=3 * HEARTBEAT_S)
+        try:
+            response = await self._http.send(request, stream=True)
+            if response.status_code == 200:
+                return EventStream(response, self._unreachable)
+            try:
+                answer = Answer(response.status_code, response.headers, await response.aread())
+            finally:
+                await response.aclose()
+        except httpx.TransportError as fault:
+            raise self._unreachable(fault) from fault
+        answers.checked(answer)
+        raise AssertionError("only a 200 passes the check")
+
+    async def _send_once(self, call: Call, body: Body | None) -> Answer:
+        content = body.chunks() if body else call.body
+        request = self._request(call, content, read_s=self._timeout_s + call.patience_s)
+        response = await self._http.send(request)
+        return Answer(response.status_code, response.headers, response.content)
+
+    def _request(
+        self, call: Call, content: bytes | AsyncIterator[bytes] | None, *, read_s: float
+    ) -> httpx.Request:
+        return self._http.build_request(
+            call.method,
+            call.path,
+            params=call.query or None,
+            headers=dict(call.headers),
+            content=content,
+            timeout=httpx.Timeout(self._timeout_s, read=read_s),
+        )
+
+    def _unreachable(self, fault: httpx.TransportError) -> Unreachable:
+        what = str(fault) or type(fault).__name__
+        sent = not isinstance(fault, NEVER_SENT)
+        return Unreachable(f"no answer from {self._http.base_url}: {what}", maybe_done=sent)
+
+
+class EventStream:
+    """The bytes of an open stream of events. It closes itself when it ends, fails, or a reader is cancelled."""
+
+    def __init__(
+        self, response: httpx.Response, unreachable: Callable[[httpx.TransportError], Unreachable]
+    ) -> None:
+        self._response = response
+        self._pieces = response.aiter_raw()
+        self._unreachable = unreachable
+
+    async def receive(self) -> bytes | None:
+        """Return the next bytes; None at the end. Raises Unreachable, also after three heartbeats of silence."""
+        piece: bytes | None = None
+        try:
+            piece = await anext(self._pieces, None)
+        except httpx.TransportError as fault:
+            raise self._unreachable(fault) from fault
+        finally:
+            if piece is None:
+                await self.aclose()
+        return piece
+
+    async def aclose(self) -> None:
+        """Give the connection back."""
+        with anyio.CancelScope(shield=True):
+            await self._response.aclose()
+
+
+def _never_sent(error: ClientError) -> bool:
+    return isinstance(error, Unreachable) and not error.maybe_done
+
+
+def _address(base_url: str) -> httpx.URL:
+    try:
+        url = httpx.URL(base_url)
+    except httpx.InvalidURL as error:
+        raise ValueError(f"{base_url!r} is not a server address: {error}") from error
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ValueError(
+            f"{base_url!r} is not a server address; expected something like http://127.0.0.1:8700"
+        )
+    return url

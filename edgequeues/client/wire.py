@@ -1,0 +1,206 @@
+"""The native protocol without a network: functions that say what to send; `answers` says what comes back.
+
+Every function raises ValueError where `dxn` is not the address of a queue or object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Raw, Struct
+
+from edgequeues.client import text
+from edgequeues.client.values import ConfigChange, NewEntry, QueueConfig
+from edgequeues.core.dxn import parse
+from edgequeues.core.errors import InvalidDxn
+
+Pairs = tuple[tuple[str, str], ...]
+
+JSON = ("content-type", "application/json")
+NDJSON = ("content-type", "application/x-ndjson")
+RANGE_DELETE_PATIENCE_S = 600.0  # a large range goes in many steps, the answer comes after the last
+
+
+class Call(Struct, frozen=True):
+    """One request. repeatable: sending it twice does what sending it once does.
+
+    patience_s: how much longer than usual the answer may take, in seconds.
+    """
+
+    method: str
+    path: str
+    query: Pairs = ()
+    headers: Pairs = ()
+    body: bytes | None = None
+    repeatable: bool = False
+    patience_s: float = 0.0
+
+
+def append(dxn: str, entries: Iterable[object], *, actor: str | None = None) -> Call:
+    """Append up to 1,000 entries, all or nothing. Raises ValueError or TypeError for data without a JSON form."""
+    given = [_entry(entry) for entry in entries]
+    body = b'{"entries":[' + b",".join(line for line, _ in given) + b"]}"
+    named = all(has_id for _, has_id in given)
+    query = _query(actor=actor)
+    return Call("POST", _path(dxn), query=query, headers=(JSON,), body=body, repeatable=named)
+
+
+def append_lines(dxn: str, *, actor: str | None = None) -> Call:
+    """Append a stream of lines; the body comes from elsewhere, and with it whether it may be sent twice."""
+    return Call("POST", _path(dxn), query=_query(actor=actor), headers=(NDJSON,))
+
+
+def line(entry: object) -> tuple[bytes, bool]:
+    """Return an entry as a line of NDJSON, and whether it names its id. Raises ValueError, TypeError."""
+    encoded, has_id = _entry(entry)
+    if b"\n" in encoded:
+        raise ValueError(
+            "a streamed entry is one line: its JSON holds a line break; use append, or re-encode it"
+        )
+    return encoded + b"\n", has_id
+
+
+def read(
+    dxn: str,
+    *,
+    after: str | None = None,
+    before: str | None = None,
+    limit: int | None = None,
+    reverse: bool = False,
+    type: str | None = None,
+    since_ms: int | None = None,
+    until_ms: int | None = None,
+    ids: Iterable[str] = (),
+    wait_s: float | None = None,
+) -> Call:
+    """Read part of a queue; None leaves a bound out."""
+    query = _query(
+        after=after,
+        before=before,
+        limit=limit,
+        reverse="true" if reverse else None,
+        type=type,
+        since=since_ms,
+        until=until_ms,
+        wait=None if wait_s is None else f"{wait_s:g}",
+    )
+    return Call(
+        "GET",
+        _path(dxn),
+        query=query + _ids(ids),
+        repeatable=True,
+        patience_s=0.0 if wait_s is None else wait_s,
+    )
+
+
+def subscribe(dxn: str, *, after: str | None, last_event_id: str | None, type: str | None) -> Call:
+    """Open the stream of events. `last_event_id` wins over `after`."""
+    headers: Pairs = (("accept", "text/event-stream"), ("accept-encoding", "identity"))
+    if last_event_id is not None:
+        headers += (("last-event-id", last_event_id),)
+    query = _query(after=after, type=type)
+    return Call("GET", _path(dxn, "subscribe"), query=query, headers=headers, repeatable=True)
+
+
+def get(dxn: str) -> Call:
+    """Fetch the object that `dxn` names."""
+    return Call("GET", _path(dxn), repeatable=True)
+
+
+def delete(
+    dxn: str,
+    *,
+    ids: Iterable[str] = (),
+    after: str | None = None,
+    before: str | None = None,
+    through: str | None = None,
+) -> Call:
+    """Delete the object that `dxn` names, or of a queue: objects by id, or a range."""
+    query = _query(after=after, before=before, through=through)
+    patience_s = RANGE_DELETE_PATIENCE_S if query else 0.0
+    return Call("DELETE", _path(dxn), query=query + _ids(ids), patience_s=patience_s)
+
+
+def get_config(dxn: str) -> Call:
+    """Fetch the settings of a queue."""
+    return Call("GET", _path(dxn, "config"), repeatable=True)
+
+
+def put_config(dxn: str, config: QueueConfig) -> Call:
+    """Replace all settings; makes the queue where it is not there."""
+    return Call("PUT", _path(dxn, "config"), headers=(JSON,), body=msgspec.json.encode(config))
+
+
+def patch_config(dxn: str, change: ConfigChange) -> Call:
+    """Change some settings."""
+    return Call("PATCH", _path(dxn, "config"), headers=(JSON,), body=msgspec.json.encode(change))
+
+
+def get_stats(dxn: str) -> Call:
+    """Fetch a queue's counters."""
+    return Call("GET", _path(dxn, "stats"), repeatable=True)
+
+
+def list_spaces(*, after: str | None = None, limit: int | None = None) -> Call:
+    """Fetch a page of spaces."""
+    return Call("GET", "/v1/spaces", query=_query(after=after, limit=limit), repeatable=True)
+
+
+def list_queues(
+    space: str, *, tag: str | None = None, after: str | None = None, limit: int | None = None
+) -> Call:
+    """Fetch a page of a space's queues."""
+    path = f"/v1/spaces/{quote(space, safe='')}/queues"
+    return Call("GET", path, query=_query(after=after, limit=limit, tag=tag), repeatable=True)
+
+
+def health() -> Call:
+    """Ask whether the server accepts work."""
+    return Call("GET", "/readyz", repeatable=True)
+
+
+class WireNew(Struct, frozen=True, omit_defaults=True):
+    """An entry as it is sent."""
+
+    data: Raw
+    id: str | None = None
+    type: str | None = None
+    ttl_ms: int | None = None
+    key: str | None = None
+    headers: Mapping[str, str] | None = None
+    if_version: str | None = None
+
+
+def _entry(given: object) -> tuple[bytes, bool]:
+    """Return the JSON of an entry, and whether it is known to name its object."""
+    entry = given if isinstance(given, NewEntry) else NewEntry(given)
+    data = entry.data
+    has_id = entry.id is not None or (isinstance(data, Mapping) and isinstance(data.get("id"), str))
+    wire = WireNew(
+        Raw(text.encode(data)),
+        id=entry.id,
+        type=entry.type,
+        ttl_ms=entry.ttl_ms,
+        key=entry.key,
+        headers=entry.headers,
+        if_version=entry.if_version,
+    )
+    return msgspec.json.encode(wire), has_id
+
+
+def _path(dxn: str, leaf: str = "") -> str:
+    try:
+        address = str(parse(dxn))
+    except InvalidDxn as error:
+        raise ValueError(str(error)) from None
+    return f"/v1/{address}" + (f"/{leaf}" if leaf else "")
+
+
+def _query(**given: str | int | None) -> Pairs:
+    return tuple((name, str(value)) for name, value in given.items() if value is not None)
+
+
+def _ids(ids: Iterable[str]) -> Pairs:
+    return tuple(("id", one) for one in ids)

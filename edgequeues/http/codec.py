@@ -1,0 +1,123 @@
+"""JSON in and out. Entries' data is spliced in as stored, never decoded and encoded again."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from edgequeues.core import dxn as dxns
+from edgequeues.core.dxn import Dxn
+from edgequeues.core.errors import InvalidDxn, InvalidJson, InvalidRequest
+from edgequeues.models import Entry, QueueConfig, QueueInfo
+
+encode: Final = msgspec.json.Encoder().encode
+
+
+class _EntryOut(Struct, frozen=True):
+    """An entry as it stands in an answer; what is not set is left out, but for the type."""
+
+    id: str
+    position: int
+    version: str
+    type: str | None
+    created: int
+    updated: int
+    data: Raw
+    expires: int | UnsetType
+    key: str | UnsetType
+    headers: Raw | UnsetType
+
+
+class Stats(Struct, frozen=True):
+    """A queue as listed."""
+
+    id: str
+    dxn: str
+    config: QueueConfig
+    created: int
+    entries: int
+    bytes: int
+    oldest: int | None
+    cursor: str
+
+
+def entry(one: Entry) -> bytes:
+    """Return the JSON of an entry."""
+    return encode(_out(one))
+
+
+def entries(many: list[Entry]) -> bytes:
+    """Return the JSON of entries, joined by commas."""
+    return encode([_out(one) for one in many])[1:-1]
+
+
+def _out(one: Entry) -> _EntryOut:
+    return _EntryOut(
+        one.id,
+        one.position,
+        one.version,
+        one.type,
+        one.created,
+        one.updated,
+        Raw(one.data),  # type: ignore[arg-type]  # takes text too
+        UNSET if one.expires is None else one.expires,
+        UNSET if one.key is None else one.key,
+        UNSET if one.headers is None else Raw(one.headers),  # type: ignore[arg-type]
+    )
+
+
+def page_end(next_cursor: str | None, prev_cursor: str | None) -> bytes:
+    """Return what follows the entries of a page; `PAGE_START` comes before them."""
+    return b'],"nextCursor":%b,"prevCursor":%b}' % (encode(next_cursor), encode(prev_cursor))
+
+
+PAGE_START = b'{"entries":['
+
+
+def stats(info: QueueInfo, space: str, tag: dxns.Tag) -> Stats:
+    """Add the address to what a space says of a queue: by name where it has one."""
+    address = Dxn(space=space, queue=info.config.name or info.id, tag=tag)
+    return Stats(
+        id=info.id,
+        dxn=str(address),
+        config=info.config,
+        created=info.created,
+        entries=info.entries,
+        bytes=info.bytes,
+        oldest=info.oldest,
+        cursor=info.cursor,
+    )
+
+
+@lru_cache(maxsize=4096)
+def address(text: str) -> Dxn:
+    """Return a queue's or object's address. Raises InvalidDxn."""
+    return dxns.parse(text)
+
+
+def queue(text: str) -> Dxn:
+    """Return a queue's address. Raises InvalidDxn, also for an object's."""
+    found = address(text)
+    if found.object is not None:
+        raise InvalidDxn(f"{text[:200]} names an object, where a queue is wanted")
+    return found
+
+
+def config(body: bytes) -> QueueConfig:
+    """Return the settings in `body`, defaults where it says nothing. Raises InvalidJson, InvalidRequest."""
+    try:
+        return msgspec.json.decode(body, type=QueueConfig)
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(str(error)) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidJson(str(error)) from error
+
+
+def config_changes(body: bytes) -> dict[str, object]:
+    """Return only the settings that `body` names, checked. Raises as `config` does."""
+    whole = config(body)
+    named: dict[str, Raw] = msgspec.json.decode(body, type=dict[str, Raw])
+    return {name: getattr(whole, name) for name in named}

@@ -1,0 +1,158 @@
+"""Errors as answers: one total table from error class to status, and the RFC 9457 body they all share.
+
+The errors that only a transport can make are here too; docs/protocol/native.md lists every code.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from edgequeues.core import errors as core
+from edgequeues.core.errors import EdgeQueuesError
+from shards import errors as shard
+from shards.errors import ShardError
+
+MEDIA = b"application/problem+json"
+
+log = logging.getLogger("edgequeues.http")
+
+
+class Misdirected(EdgeQueuesError):
+    """The Host header names another machine. Ask for localhost or a loopback address."""
+
+    code = "misdirected"
+
+
+class ForbiddenOrigin(EdgeQueuesError):
+    """Web pages of other origins may not call this server. Serve the page from localhost."""
+
+    code = "forbidden_origin"
+
+
+class RequestTimeout(EdgeQueuesError):
+    """The request's body came too slowly. Send it again."""
+
+    code = "request_timeout"
+    retryable = True
+
+
+class NotReady(EdgeQueuesError):
+    """The server does not take work now; `detail` says why. Try again later."""
+
+    code = "not_ready"
+    retryable = True
+
+
+class Fault(NamedTuple):
+    """How one class of error is answered. retry_after_s: for those that may succeed later."""
+
+    status: int
+    code: str
+    title: str
+    retry_after_s: int | None = None
+
+
+INTERNAL = Fault(500, "internal", "Internal error")
+INTERNAL_DETAIL = "The request met a bug. The server's log has the details; what it did before is unknown."
+
+
+def _mistake(status: int, kind: type[EdgeQueuesError], title: str, retry_after_s: int | None = None) -> Fault:
+    return Fault(status, kind.code, title, retry_after_s)
+
+
+TABLE: dict[type[Exception], Fault] = {
+    core.InvalidDxn: _mistake(400, core.InvalidDxn, "Not a queue's address"),
+    core.InvalidId: _mistake(400, core.InvalidId, "Not a valid id"),
+    core.InvalidCursor: _mistake(400, core.InvalidCursor, "Not a cursor of this queue"),
+    core.CursorStore: _mistake(410, core.CursorStore, "Cursor of another store"),
+    core.InvalidJson: _mistake(400, core.InvalidJson, "Not valid JSON"),
+    core.InvalidRequest: _mistake(400, core.InvalidRequest, "Not a valid request"),
+    core.DuplicateId: _mistake(400, core.DuplicateId, "Object named twice"),
+    core.TooLarge: _mistake(413, core.TooLarge, "Too large"),
+    core.EntryExists: _mistake(409, core.EntryExists, "Object exists"),
+    core.VersionAhead: _mistake(400, core.VersionAhead, "Version too far ahead"),
+    core.QueueNotFound: _mistake(404, core.QueueNotFound, "No such queue"),
+    core.EntryNotFound: _mistake(404, core.EntryNotFound, "No such object"),
+    core.NameTaken: _mistake(409, core.NameTaken, "Name taken"),
+    core.ConfigConflict: _mistake(409, core.ConfigConflict, "Setting is fixed"),
+    core.RouteNotFound: _mistake(404, core.RouteNotFound, "No such path"),
+    core.MethodNotAllowed: _mistake(405, core.MethodNotAllowed, "Method not allowed"),
+    core.UnsupportedMedia: _mistake(415, core.UnsupportedMedia, "Unsupported media type"),
+    core.TooManySpaces: _mistake(507, core.TooManySpaces, "Too many spaces"),
+    Misdirected: _mistake(421, Misdirected, "Misdirected request"),
+    ForbiddenOrigin: _mistake(403, ForbiddenOrigin, "Forbidden origin"),
+    RequestTimeout: _mistake(408, RequestTimeout, "Request timeout"),
+    NotReady: _mistake(503, NotReady, "Not ready", 2),
+    shard.Overloaded: Fault(503, "overloaded", "Overloaded", 1),
+    shard.DiskFull: Fault(503, "disk_full", "Disk full", 10),
+    shard.ShardBroken: Fault(503, "outcome_unknown", "Outcome unknown", 2),
+    shard.ShardClosed: Fault(503, "shutting_down", "Shutting down", 2),
+    shard.Moved: Fault(503, "moved", "Moved to another node", 1),
+    shard.ShardBusy: Fault(503, "busy", "Busy", 1),
+    shard.NeedsRepair: Fault(503, "space_damaged", "Space needs repair"),
+    shard.UnusableFile: Fault(503, "space_damaged", "Space is damaged"),
+    shard.SchemaTooNew: Fault(503, "space_too_new", "Space of a newer version"),
+    shard.InvalidName: Fault(400, "invalid_id", "Not a valid id"),
+    # These mean a bug of ours, or were to stop the server before it took a request.
+    shard.Fenced: INTERNAL,
+    shard.FolderLocked: INTERNAL,
+    shard.TurnRefused: INTERNAL,
+    shard.UnsupportedSQLite: INTERNAL,
+}
+
+
+class Problem(Struct, frozen=True):
+    """The body of every error. Clients switch on `code`; `detail` is for people."""
+
+    title: str
+    status: int
+    code: str
+    detail: str
+    retryable: bool
+    type: str = "about:blank"
+
+
+def fault(error: BaseException) -> Fault:
+    """Look an error up; whatever is not in the table is a bug of ours."""
+    return TABLE.get(type(error), INTERNAL)  # type: ignore[arg-type]
+
+
+def report(error: BaseException, what: str) -> Fault:
+    """Look an error up; a bug is logged, with its traceback and without what the client sent."""
+    found = fault(error)
+    if found is INTERNAL:
+        log.error("%s failed", what, exc_info=error)
+    return found
+
+
+def problem(error: BaseException) -> Problem:
+    """Describe an error to a client, without what only the operator may see (files, tracebacks)."""
+    found = fault(error)
+    if found is INTERNAL:
+        detail = INTERNAL_DETAIL
+    elif isinstance(error, ShardError):
+        detail = " ".join((type(error).__doc__ or "").split())
+    else:
+        detail = str(error)
+    return Problem(
+        title=found.title,
+        status=found.status,
+        code=found.code,
+        detail=detail,
+        retryable=found is not INTERNAL and bool(getattr(error, "retryable", False)),
+    )
+
+
+def body(error: BaseException) -> bytes:
+    """Encode the problem."""
+    return msgspec.json.encode(problem(error))
+
+
+def retry_after(error: BaseException) -> list[tuple[bytes, bytes]]:
+    """Headers that tell a client when to try again, where it may."""
+    wait_s = fault(error).retry_after_s
+    return [] if wait_s is None else [(b"retry-after", b"%d" % wait_s)]

@@ -1,0 +1,31 @@
+"""Several verbs as one turn, so that an answer is of one instant and costs one way through the mailbox."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from msgspec import Struct
+
+from edgequeues.models import Page, RangeQuery
+from edgequeues.space.shard import SpaceShard
+
+
+class Look(Struct, frozen=True):
+    """What a queue shows: its tag, a page unless the tag is known to the caller, the tail if asked for."""
+
+    etag: str
+    page: Page | None
+    tail: str | None = None
+
+
+def look(
+    space: SpaceShard, queue: str, ask: RangeQuery, known: Container[str] = (), *, with_tail: bool = False
+) -> Look:
+    """Read one page. The tail is also given, unasked, where the range goes on behind the page."""
+    etag = space.etag(queue)
+    if etag in known:
+        return Look(etag, None)
+    page = space.read(queue, ask)
+    if page.queue_id is None or not (with_tail or page.resume is not None):
+        return Look(etag, page)
+    return Look(etag, page, space.stats(queue).cursor)

@@ -1,0 +1,54 @@
+"""From an address to its shard. Holds no state but the namespace and how many spaces there may be."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from edgequeues.core.dxn import Dxn
+from edgequeues.core.errors import TooManySpaces
+from edgequeues.space.shard import SpaceShard
+from shards.hub import Watch
+from shards.namespace import Namespace, Ref
+
+SPACES_MAX = 100_000
+
+
+class Router:
+    """Finds and makes spaces. Only `make` ever makes one, so reading a name nobody wrote to leaves no file."""
+
+    def __init__(self, namespace: Namespace[SpaceShard], *, spaces_max: int = SPACES_MAX) -> None:
+        self._namespace = namespace
+        self._spaces_max = spaces_max
+        self._spaces_seen: int | None = None  # at least as many as there are
+
+    async def find(self, dxn: Dxn) -> Ref[SpaceShard] | None:
+        """Return the shard that owns the queue, None if its space does not exist."""
+        return await self._namespace.find(dxn.shard)
+
+    async def find_shard(self, name: str) -> Ref[SpaceShard] | None:
+        """Return the shard of this name, None if it does not exist."""
+        return await self._namespace.find(name)
+
+    async def make(self, dxn: Dxn) -> Ref[SpaceShard]:
+        """Return the shard that owns the queue, to be made by its first call. Raises TooManySpaces."""
+        ref = await self._namespace.find(dxn.shard)
+        if ref is None:
+            if self._spaces_seen is None or self._spaces_seen >= self._spaces_max:
+                self._spaces_seen = len(await self.shards("", self._spaces_max))
+            if self._spaces_seen >= self._spaces_max:
+                raise TooManySpaces(f"there are {self._spaces_seen} spaces")
+            self._spaces_seen += 1
+            ref = self._namespace.ref(dxn.shard)
+        return ref
+
+    async def shards(self, after: str, limit: int) -> list[str]:
+        """Return the names of up to `limit` shards above `after`, sorted."""
+        return await self._namespace.disk.run(lambda: self._namespace.names(after, limit))
+
+    def watch(self, dxn: Dxn) -> AbstractContextManager[Watch]:
+        """Watch the queue, by id or name as addressed, for appends; it need not exist yet."""
+        return self._namespace.hub.watch(dxn.shard, dxn.queue)
+
+    def unready(self) -> list[str]:
+        """Return why this node should get no traffic; empty: it is ready."""
+        return self._namespace.unready()

@@ -1,0 +1,110 @@
+"""What has expired, what is too much, and the sweeping that makes room of it.
+
+Entries expire by their own end (expires_ts) and by age (updated_ts, the queue's max_age_ms). Both make them
+invisible at that instant, by query; sweeping only gives the room back. Entries beyond max_entries are removed by
+the append that made them too many; where the setting was lowered, by sweeping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import apsw
+
+from edgequeues.space import log, queues
+from edgequeues.space.log import Victim
+from edgequeues.space.queues import Queue
+
+SWEEP_ROWS = 1_000  # removed in one turn, over all queues
+SWEEP_BYTES = 16 * 1024 * 1024  # of data removed in one turn, give or take an entry: long ones cost by length
+SWEEP_QUEUES = 50  # looked at in one turn
+TRIM_EXTRA = 8  # an append removes at most twice what it added, and so many more
+
+
+def aged_ts(queue: Queue, at: int) -> int:
+    """Entries last appended at this unix ms or before have expired by age at unix ms `at`; -1: none has."""
+    return queue.aged_ts if queue.max_age_ms is None else max(queue.aged_ts, at - queue.max_age_ms)
+
+
+def live(db: apsw.Connection, queue: Queue, at: int) -> tuple[int, int]:
+    """Entries that have not expired at unix ms `at`, and the bytes of their data."""
+    if not queue.due(at):
+        return queue.entries, queue.bytes
+    entries, size = log.count_expired(db, queue.queue_id, at, aged_ts(queue, at))
+    return queue.entries - entries, queue.bytes - size
+
+
+def drop(db: apsw.Connection, queue: Queue, victims: Sequence[Victim]) -> int:
+    """Remove these rows and count them out; return how many had not expired. `queues.count` is left to do."""
+    log.remove(db, (victim.position for victim in victims))
+    queue.entries -= len(victims)
+    queue.bytes -= sum(victim.size for victim in victims)
+    deleted = sum(not victim.expired for victim in victims)
+    queue.changes += deleted > 0
+    return deleted
+
+
+def within(victims: list[Victim], bytes_max: int = SWEEP_BYTES) -> list[Victim]:
+    """The first of these, until their data comes to `bytes_max`; one at least."""
+    room = bytes_max
+    for index, victim in enumerate(victims):
+        if room <= 0:
+            return victims[:index]
+        room -= victim.size
+    return victims
+
+
+def sweep(db: apsw.Connection, queue: Queue, at: int, rows_max: int) -> int:
+    """Remove up to `rows_max` expired rows, then those beyond max_entries; say when there will be work again.
+
+    Returns how many rows went. `queues.count` is left to do.
+    """
+    past = aged_ts(queue, at)
+    victims = log.aged(db, queue.queue_id, past, rows_max)
+    if len(victims) < rows_max:
+        victims += log.lapsed(db, queue.queue_id, at, past, rows_max - len(victims))
+    some = within(victims)
+    drop(db, queue, some)
+    left = rows_max - len(some)
+    trimmed = trim(db, queue, left) if left and len(some) == len(victims) else 0
+    queues.wake(db, queue, next_due(db, queue, at))
+    return len(some) + trimmed
+
+
+def trim(db: apsw.Connection, queue: Queue, rows_max: int) -> int:
+    """Remove up to `rows_max` of the oldest rows beyond max_entries, where none has expired; return how many."""
+    if queue.excess <= 0:
+        return 0
+    victims = within(log.oldest(db, queue.queue_id, min(queue.excess, rows_max)))
+    return drop(db, queue, victims)
+
+
+def hold(db: apsw.Connection, queue: Queue, at: int, added: int) -> None:
+    """After an append of `added` entries: keep the queue within max_entries, as far as one turn can.
+
+    Expired rows do not count, so those go first; `queues.count` is left to do.
+    """
+    if queue.excess <= 0:
+        return
+    if queue.due(at):
+        sweep(db, queue, at, SWEEP_ROWS)
+    if not queue.due(at):
+        trim(db, queue, 2 * added + TRIM_EXTRA)
+        if queue.excess > 0:
+            queues.wake(db, queue, at)
+
+
+def next_due(db: apsw.Connection, queue: Queue, at: int) -> int | None:
+    """Unix ms at which sweeping will have work; `at` if it has work now, so that the queues take turns."""
+    if queue.excess > 0:
+        return at
+    due_ms = log.next_end(db, queue.queue_id, -1)
+    first = None
+    if queue.max_age_ms is not None or queue.aged_ts >= 0:
+        first = log.next_age(db, queue.queue_id, -1)
+    if first is not None and first <= queue.aged_ts:
+        return at
+    if first is not None and queue.max_age_ms is not None:
+        aged_at = first + queue.max_age_ms
+        due_ms = aged_at if due_ms is None else min(due_ms, aged_at)
+    return None if due_ms is None else max(due_ms, at)

@@ -1,0 +1,11 @@
+"""The schema of a space's file, in numbered steps. A released step is never edited; changes are new steps.
+
+Every table has an INTEGER PRIMARY KEY or is WITHOUT ROWID, and there are no triggers and no state in pragmas, so
+that a session's patchset of one copy replays on another.
+"""
+
+from __future__ import annotations
+
+from edgequeues.space import log, queues, store
+
+MIGRATIONS: tuple[str, ...] = (store.DDL + queues.DDL + log.DDL,)

@@ -1,0 +1,71 @@
+"""Table `store`: who this store is, and the counters its queues share. One row, at most one UPDATE a turn."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+import apsw
+from msgspec import Struct
+
+DDL = """
+CREATE TABLE store (
+  id         INTEGER PRIMARY KEY CHECK (id = 1),
+  store_id   TEXT    NOT NULL,  -- ULID; cursors are bound to it
+  file_id    TEXT    NOT NULL,  -- the file it was last opened in; '' if there was none
+  lamport    INTEGER NOT NULL CHECK (lamport >= 0),   -- highest counter of any version given or stated
+  position   INTEGER NOT NULL CHECK (position >= 0),  -- last one given to an entry, in whatever queue
+  clock_ms   INTEGER NOT NULL,  -- unix ms; latest time at which an entry was appended, expired or swept
+  created_ts INTEGER NOT NULL   -- unix ms
+) STRICT;
+"""
+READ = "SELECT store_id, file_id, lamport, position, clock_ms, created_ts FROM store WHERE id = 1"
+CREATE = (
+    "INSERT INTO store (id, store_id, file_id, lamport, position, clock_ms, created_ts)"
+    " VALUES (1, ?, ?, 0, 0, 0, ?)"
+)
+SAVE = "UPDATE store SET lamport = ?, position = ?, clock_ms = ? WHERE id = 1"
+IDENTIFY = "UPDATE store SET store_id = ?, file_id = ? WHERE id = 1"
+
+
+class Store(Struct):
+    """The row in memory. Change its counters, then `save`."""
+
+    store_id: str
+    file_id: str
+    lamport: int
+    position: int
+    clock_ms: int
+    created_ts: int
+    actor: str = ""  # names this store in versions whose writer gave no name
+
+    def __post_init__(self) -> None:
+        self.actor = blake2b(self.store_id.encode(), digest_size=4).hexdigest()
+
+    def at(self, now_ms: int) -> int:
+        """The store's time in unix ms: the clock, but never before what was written already.
+
+        While a stepped-back clock catches up, the store's time stands still, so that it never falls as positions
+        rise and what has expired for a writer stays expired.
+        """
+        return max(now_ms, self.clock_ms)
+
+
+def load(db: apsw.Connection) -> Store | None:
+    """Read the row; None before `create`."""
+    row = db.execute(READ).get
+    return None if row is None else Store(*row)
+
+
+def create(db: apsw.Connection, store_id: str, file_id: str, now_ms: int) -> None:
+    """Write the row, all counters 0."""
+    db.execute(CREATE, (store_id, file_id, now_ms))
+
+
+def save(db: apsw.Connection, store: Store) -> None:
+    """Write the counters down."""
+    db.execute(SAVE, (store.lamport, store.position, store.clock_ms))
+
+
+def identify(db: apsw.Connection, store_id: str, file_id: str) -> None:
+    """Make this the store `store_id` in the file `file_id`; the counters go on."""
+    db.execute(IDENTIFY, (store_id, file_id))

@@ -1,0 +1,396 @@
+"""One open shard: opens the file, runs the turns in groups, flushes, wakes the callers, closes.
+
+Life: opening, running, draining, closed; or broken from any of them, which is for good. Two tasks share the
+work. `_execute` runs waiting turns in one transaction and commits it; `_flush` makes commits durable, one flush
+at a time, each covering every commit made before it began. So batch n+1 runs while batch n is being flushed.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+import apsw
+import trio
+
+from shards import alarms, journal, opening, repair
+from shards.clock import Clock
+from shards.disk import Disk
+from shards.errors import (
+    DiskFull,
+    Fenced,
+    Moved,
+    Overloaded,
+    ShardBroken,
+    ShardBusy,
+    ShardError,
+)
+from shards.gate import Gate
+from shards.journal import Effects, Journal
+from shards.limits import Limits
+from shards.mailbox import Mailbox
+from shards.shard import Context, Shard
+from shards.sqlite import DISK_ERRORS
+from shards.storage import Storage
+from shards.turn import Turn
+
+S = TypeVar("S", bound=Shard)
+
+State = Literal["opening", "running", "draining", "closed"]
+BUSY_RETRY_S = 0.005  # another program holds the write lock: look again this soon
+BUSY_MAX_S = 5.0  # and give the callers an answer after this long
+
+log = logging.getLogger("shards")
+
+
+class Host(Protocol):
+    """What an actor needs of its namespace."""
+
+    clock: Clock
+    disk: Disk
+    limits: Limits
+
+    def emit(self, name: str, events: Sequence[Hashable]) -> None:
+        """Pass a shard's events on to the watchers."""
+        ...
+
+    async def alarm_ensure(self, name: str, due_ms: int | None) -> None:
+        """Return once the index on disk is not later than `due_ms`."""
+        ...
+
+    def alarm_note(self, name: str, due_ms: int | None, *, settled: bool) -> None:
+        """The shard's alarm is `due_ms`; settled: its file says so on disk and no turn is about to change it."""
+        ...
+
+    async def disk_full(self) -> None:
+        """A write found no room."""
+        ...
+
+    def refused(self, name: str, reason: str) -> None:
+        """The disk refused a write or flush of shard `name`."""
+        ...
+
+
+class Actor(Generic[S]):
+    """Runs one shard from its first call to its closing. Used once; a new one takes over from a closed one."""
+
+    def __init__(
+        self,
+        name: str,
+        path: Path,
+        kind: type[S],
+        host: Host,
+        shard_journal: Journal,
+        randomness: random.Random,
+    ) -> None:
+        self.name = name
+        self.path = path
+        self.state: State = "opening"
+        self.used_s = trio.current_time()
+        self.closed = trio.Event()
+        self._kind = kind
+        self._host = host
+        self._journal = shard_journal
+        self._random = randomness
+        self._mailbox = Mailbox()
+        self._gate = Gate(lambda events: host.emit(name, events))
+        self._turns_lock = trio.Lock()  # held by a batch, and by a checkpoint that needs the turns to wait
+        self._flush_wanted = trio.Event()
+        self._executed = False  # no batch will come any more
+        self._checkpointing = False
+        self._alarm_ms: int | None = None  # as of the newest commit
+        self._failure: Callable[[], ShardError] | None = None
+        self._broken = False  # the disk refused: no flush, no checkpoint any more
+        self._storage: Storage
+        self._context: Context
+        self._shard: S
+
+    # -- for callers ------------------------------------------------------------------------------------
+
+    @property
+    def accepting(self) -> bool:
+        """May turns be submitted? If not, a successor takes over once this one is closed."""
+        return self.state in ("opening", "running")
+
+    @property
+    def busy(self) -> bool:
+        """Is anything waiting, running or held?"""
+        return len(self._mailbox) > 0 or self._gate.held_turns > 0 or self._turns_lock.locked()
+
+    def submit(self, turn: Turn[Any], *, bounded: bool = True) -> None:
+        """Queue a turn. Raises Overloaded when too many calls are unanswered."""
+        assert self.accepting
+        if bounded and len(self._mailbox) + self._gate.held_turns >= self._host.limits.mailbox_max:
+            raise Overloaded(f"shard {self.name}")
+        self.used_s = trio.current_time()
+        self._mailbox.put(turn)
+
+    def drain(self) -> None:
+        """Take no more turns, answer those here, flush and close."""
+        if self.accepting:
+            self.state = "draining"
+            self._mailbox.close()
+
+    # -- life -------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Live one life. The file must be closed everywhere else."""
+        try:
+            if await self._opened():
+                await self._serve()
+        finally:
+            self.state = "closed"
+            self.closed.set()
+
+    async def _opened(self) -> bool:
+        try:
+            await self._open()
+        except Exception as error:
+            self._fail(opening.explain(self.name, self.path, error))
+            if isinstance(error, apsw.FullError):
+                await self._host.disk_full()
+            return False
+        if self.state == "opening":
+            self.state = "running"
+        return True
+
+    async def _serve(self) -> None:
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._flush, nursery)
+                await self._execute()
+                self._executed = True
+                self._flush_wanted.set()
+        finally:
+            with trio.CancelScope(shield=True):
+                await self._close()
+
+    async def _close(self) -> None:
+        orderly = self._failure is None and self._executed
+        try:
+            await self._host.disk.run(lambda: self._storage.close(tidy=orderly))
+        except (apsw.Error, OSError) as error:
+            log.warning("shard %s: while closing: %s", self.name, error)
+            if not isinstance(error, apsw.FullError):
+                self._refused(f"closing: {error}")
+
+    async def _open(self) -> None:
+        opened = await opening.open_file(self.name, self.path, self._kind, self._journal, self._host)
+        self._storage = opened.storage
+        try:
+            self._context = Context(
+                db=opened.storage.db, name=self.name, random=self._random, file_id=str(opened.generation)
+            )
+            self._shard = self._kind(self._context)
+            self._context.alarm_changed = True  # the index may lag behind a file that was put here by hand
+            first: Turn[None] = Turn(self._kind.opened, (), {})
+            await self._batch(iter((first,)))
+            if first.result is None or self._failure is not None:
+                raise ShardBroken(f"shard {self.name} could not be opened")
+            first.result.unwrap()
+            await self._host.disk.run(self._storage.ready)
+            self._gate.confirm(self._gate.committed)
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await self._host.disk.run(lambda: self._storage.close(tidy=False))
+            raise
+
+    # -- running turns ----------------------------------------------------------------------------------
+
+    async def _execute(self) -> None:
+        """Run batch after batch until the closed mailbox is empty."""
+        while await self._mailbox.wait():
+            try:
+                await self._batch(self._waiting())
+            except apsw.BusyError:
+                self._answer_queued(lambda: ShardBusy(str(self.path)))
+
+    def _waiting(self) -> Iterator[Turn[Any]]:
+        """Yield queued turns, until the batch is as large or has taken as long as it may."""
+        limits = self._host.limits
+        ends = time.perf_counter() + limits.batch_ms_max / 1000
+        for _ in range(limits.batch_turns_max):
+            turn = self._mailbox.pop()
+            if turn is None:
+                return
+            yield turn
+            if time.perf_counter() > ends:
+                return
+
+    async def _batch(self, source: Iterator[Turn[Any]]) -> None:
+        """Run the turns of `source` as one transaction and hand them to the gate."""
+        turns: list[Turn[Any]] = []
+        async with self._turns_lock:
+            await self._begin()
+            try:
+                session = journal.start_recording(self._storage.db) if self._journal.records_effects else None
+                for turn in source:
+                    turns.append(turn)
+                    self._run(turn)
+                await self._before_commit(session)
+                wrote = self._storage.commit()
+            except Exception as error:
+                await self._abandon(turns, error)
+                return
+            self._finish(turns, wrote)
+
+    async def _begin(self) -> None:
+        deadline = trio.current_time() + BUSY_MAX_S
+        while True:
+            try:
+                self._storage.begin()
+            except apsw.BusyError:
+                if trio.current_time() > deadline:
+                    raise
+                await trio.sleep(BUSY_RETRY_S)
+            else:
+                return
+
+    def _run(self, turn: Turn[Any]) -> None:
+        """Run one turn; if it raises, undo it alone. Raises only what ends the whole batch."""
+        db, context = self._storage.db, self._context
+        emitted = len(context.events)
+        context.now_ms = self._host.clock.now_ms()
+        db.execute("SAVEPOINT turn")
+        try:
+            turn.run(self._shard)
+        except DISK_ERRORS:
+            raise
+        except Exception as error:
+            if not db.in_transaction:  # SQLite undid the whole batch by itself
+                raise
+            db.execute("ROLLBACK TO turn")
+            del context.events[emitted:]
+            self._shard.forget()
+            turn.fail(error)
+        db.execute("RELEASE turn")
+
+    async def _before_commit(self, session: apsw.Session | None) -> None:
+        db = self._storage.db
+        if self._context.alarm_changed:
+            self._alarm_ms = alarms.stored(db).due_ms
+            await self._host.alarm_ensure(self.name, self._alarm_ms)
+        if session is not None:
+            patchset = session.patchset()
+            session.close()
+            if patchset:
+                journal.store_at(db, await self._journal.append(Effects("effects", patchset)))
+            else:
+                await self._journal.barrier()
+        if self._failure is not None:  # a flush failed while this waited
+            raise self._failure()
+
+    def _finish(self, turns: Sequence[Turn[Any]], wrote: bool) -> None:
+        """The batch is committed: number it, hold its answers, ask for its flush."""
+        context, gate = self._context, self._gate
+        if wrote:
+            gate.committed += 1
+            self._flush_wanted.set()
+        events, context.events = context.events, []
+        changed, context.alarm_changed = context.alarm_changed, False
+        gate.hold(turns, events)
+        if changed:
+            self._host.alarm_note(self.name, self._alarm_ms, settled=gate.confirmed == gate.committed)
+
+    # -- when it goes wrong -----------------------------------------------------------------------------
+
+    async def _abandon(self, turns: Sequence[Turn[Any]], error: Exception) -> None:
+        """The batch cannot be committed: undo it, answer it, and let a fresh actor open the file again."""
+        failure: Callable[[], ShardError] = lambda: ShardBroken(f"shard {self.name}: {error}")  # noqa: E731
+        if isinstance(error, apsw.FullError):
+            failure = lambda: DiskFull(f"shard {self.name}")  # noqa: E731
+        elif isinstance(error, Fenced):
+            failure = lambda: Moved(f"shard {self.name}")  # noqa: E731
+        elif self._failure is not None:
+            failure = self._failure
+        elif isinstance(error, DISK_ERRORS):
+            self._break(str(error))
+        else:
+            log.error("shard %s gave up a batch", self.name, exc_info=error)
+        try:
+            self._storage.rollback()
+        except apsw.Error as second:
+            log.warning("shard %s: while rolling back: %s", self.name, second)
+        for turn in turns:
+            turn.fail(failure())
+            turn.deliver()
+        self._fail(failure)
+        if isinstance(error, apsw.FullError):
+            await self._host.disk_full()
+
+    def _fail(self, failure: Callable[[], ShardError]) -> None:
+        """Take no more turns and answer those queued. What is held stays with the gate."""
+        self._failure = self._failure or failure
+        self.state = "draining"
+        self._mailbox.close()
+        self._answer_queued(failure)
+
+    def _answer_queued(self, failure: Callable[[], ShardError]) -> None:
+        while (turn := self._mailbox.pop()) is not None:
+            turn.fail(failure())
+            turn.deliver()
+
+    def _break(self, reason: str) -> None:
+        """The disk refused: nothing held may be confirmed, and the file may not be opened before its repair."""
+        failure: Callable[[], ShardError] = lambda: ShardBroken(f"shard {self.name}: {reason}")  # noqa: E731
+        log.error("shard %s broke: %s", self.name, reason)
+        self._broken = True
+        self._flush_wanted.set()
+        self._gate.break_(failure)
+        self._fail(failure)
+        self._refused(reason)
+
+    def _refused(self, reason: str) -> None:
+        self._host.refused(self.name, reason)
+        try:
+            repair.mark(self.path, self._host.disk, reason)
+        except OSError as error:
+            log.error("shard %s: the marker could not be written either: %s", self.name, error)
+
+    def _failed_for_good(self) -> bool:
+        return self._broken
+
+    # -- the disk ---------------------------------------------------------------------------------------
+
+    async def _flush(self, nursery: trio.Nursery) -> None:
+        """Make commits durable and let their answers out, until the last batch is."""
+        gate = self._gate
+        while not self._failed_for_good():
+            while gate.confirmed < gate.committed:
+                number = gate.committed
+                try:
+                    await self._host.disk.run(self._storage.flush)
+                except OSError as error:
+                    self._break(f"flush: {error}")
+                    return
+                if self._failed_for_good():  # a checkpoint broke it meanwhile
+                    return
+                gate.confirm(number)
+                if gate.confirmed == gate.committed and not self._turns_lock.locked():
+                    self._host.alarm_note(self.name, self._alarm_ms, settled=True)
+                if self._storage.wants_checkpoint() and not self._checkpointing and self._failure is None:
+                    self._checkpointing = True
+                    nursery.start_soon(self._checkpoint)
+            if self._executed:
+                return
+            await self._flush_wanted.wait()
+            self._flush_wanted = trio.Event()
+
+    async def _checkpoint(self) -> None:
+        """Copy the -wal into the database; if it is over its bound, hold the turns until it can start over."""
+        storage, run = self._storage, self._host.disk.run
+        try:
+            await run(lambda: storage.checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE))
+            if storage.over_bound():
+                async with self._turns_lock:
+                    await run(lambda: storage.checkpoint(apsw.SQLITE_CHECKPOINT_RESTART))
+        except apsw.FullError:
+            await self._host.disk_full()
+        except apsw.Error as error:
+            self._break(f"checkpoint: {error}")
+        finally:
+            self._checkpointing = False

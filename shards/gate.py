@@ -1,0 +1,60 @@
+"""The output gate: an answer leaves when every commit it could have seen is on disk, or never.
+
+Commits are numbered. A batch is held under the number of the newest commit at its end, its own or an earlier
+one; confirming a number lets out every batch held under it or a lower one. Breaking is for good: the shard is
+dropped and opened again from disk, since what was held may or may not be there.
+The idea, and the name, are workerd's: https://github.com/cloudflare/workerd/blob/main/src/workerd/io/io-gate.h
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from shards.turn import Turn
+
+Batch = tuple[int, Sequence[Turn[Any]], Sequence[Hashable]]
+
+
+class Gate:
+    """Holds the answers and events of finished batches. `emit` receives the events that are let out."""
+
+    def __init__(self, emit: Callable[[Sequence[Hashable]], None]) -> None:
+        self.committed = 0  # number of the newest commit
+        self.confirmed = 0  # all commits up to this one are on disk
+        self.held_turns = 0
+        self._emit = emit
+        self._held: deque[Batch] = deque()
+
+    def hold(self, turns: Sequence[Turn[Any]], events: Sequence[Hashable]) -> None:
+        """Let the batch out once all commits so far are confirmed; at once if they are."""
+        if self.confirmed == self.committed:
+            self._let_out(turns, events)
+        else:
+            self._held.append((self.committed, turns, events))
+            self.held_turns += len(turns)
+
+    def confirm(self, number: int) -> None:
+        """Everything up to commit `number` is on disk."""
+        assert self.confirmed <= number <= self.committed
+        self.confirmed = number
+        while self._held and self._held[0][0] <= number:
+            _, turns, events = self._held.popleft()
+            self.held_turns -= len(turns)
+            self._let_out(turns, events)
+
+    def break_(self, error: Callable[[], Exception]) -> None:
+        """Answer everything held with a new `error()` each; nothing of it was confirmed."""
+        while self._held:
+            _, turns, _ = self._held.popleft()
+            for turn in turns:
+                turn.fail(error())
+                turn.deliver()
+        self.held_turns = 0
+
+    def _let_out(self, turns: Sequence[Turn[Any]], events: Sequence[Hashable]) -> None:
+        for turn in turns:
+            turn.deliver()
+        if events:
+            self._emit(events)

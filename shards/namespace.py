@@ -1,0 +1,340 @@
+"""All shards of one kind in one folder: finds them by name, opens them on demand, closes them when idle.
+
+`open_namespace` is the way in; `Namespace.ref(name).call(Kind.verb, ...)` the way to work. One process serves a
+folder: a lock file says so.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import heapq
+import logging
+import math
+import os
+import random
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+
+import trio
+
+from shards import files, repair
+from shards.actor import Actor
+from shards.alarm_index import AlarmIndex
+from shards.clock import Clock, SystemClock
+from shards.disk import Disk, ThreadDisk
+from shards.errors import FolderLocked, ShardClosed, ShardError
+from shards.hub import Hub
+from shards.journal import EmbeddedJournal, Journal
+from shards.limits import Limits
+from shards.reserve import Reserve
+from shards.shard import Shard, ring
+from shards.sqlite import check_version
+from shards.turn import Turn, require_plain
+
+S = TypeVar("S", bound=Shard)
+P = ParamSpec("P")
+T = TypeVar("T")
+
+LOOK_AGAIN_S = 60.0  # the wall clock may be stepped: alarms are compared with it at least this often
+ALARM_RETRY_MS = 5_000  # a shard that could not be opened for its alarm is tried again after this
+REFUSALS_MAX = 2  # a disk that refused this often is not fit to serve
+
+log = logging.getLogger("shards")
+
+
+class Ref(Generic[S]):
+    """A shard by name. Costs nothing until called; stays good over closing, eviction and breaking."""
+
+    __slots__ = ("_namespace", "name")
+
+    def __init__(self, namespace: Namespace[S], name: str) -> None:
+        self._namespace = namespace
+        self.name = name
+
+    async def call(self, verb: Callable[Concatenate[S, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `verb(shard, *args, **kwargs)` as one turn and return what it returns, once that is durable.
+
+        The file is made by the first call. Cancelling stops the wait, never the turn. Raises what the verb
+        raises (its writes are then undone), or a ShardError: see shards.errors for each one's remedy.
+        """
+        return await self._namespace._call(self.name, verb, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"<Ref {self.name}>"
+
+
+class Namespace(Generic[S]):
+    """The shards of one folder. Made by `open_namespace`."""
+
+    def __init__(
+        self,
+        kind: type[S],
+        folder: Path,
+        clock: Clock,
+        disk: Disk,
+        limits: Limits,
+        journal: Callable[[str], Journal],
+        randomness: random.Random,
+        nursery: trio.Nursery,
+    ) -> None:
+        self.folder = folder
+        self.clock = clock
+        self.disk = disk
+        self.limits = limits
+        self.hub = Hub()
+        self.reserve = Reserve(folder / "reserve", limits.reserve_bytes, disk, clock)
+        self._kind = kind
+        self._journal = journal
+        self._random = randomness
+        self._nursery = nursery
+        self._alarms = AlarmIndex(folder / "alarms.sqlite", disk)
+        self._actors: OrderedDict[str, Actor[S]] = OrderedDict()  # least recently used first
+        self._slots = trio.Semaphore(limits.open_max)
+        self._repaired: set[str] = set()
+        self._refusals = 0
+        self._closing = False
+
+    # -- for callers ------------------------------------------------------------------------------------
+
+    def ref(self, name: str) -> Ref[S]:
+        """Return the shard of this name, which need not exist yet. Raises InvalidName."""
+        return Ref(self, files.check_name(name))
+
+    async def find(self, name: str) -> Ref[S] | None:
+        """Return the shard of this name if its file exists, else None. Makes nothing."""
+        ref = self.ref(name)
+        return ref if name in self._actors or files.path_of(self.folder, name).exists() else None
+
+    def names(self, after: str = "", limit: int = 1000) -> list[str]:
+        """Return the names of up to `limit` shards above `after`, sorted. Blocking: walks the folder."""
+        return heapq.nsmallest(limit, (name for name, _ in files.walk(self.folder) if name > after))
+
+    @property
+    def open_count(self) -> int:
+        """How many shards are open, opening or closing."""
+        return len(self._actors)
+
+    def unready(self) -> list[str]:
+        """Return why this node should get no traffic; empty: it is ready."""
+        reasons = ["shutting down"] if self._closing else []
+        if self._refusals >= REFUSALS_MAX:
+            reasons.append(f"the disk refused {self._refusals} writes or flushes")
+        if self._alarms.failed:
+            reasons.append(f"alarm index: {self._alarms.failed}")
+        return reasons
+
+    async def evict(self, name: str) -> None:
+        """Close the shard if it is open, after its queued turns; return when its file is closed."""
+        actor = self._actors.get(name)
+        if actor is not None:
+            actor.drain()
+            await actor.closed.wait()
+
+    async def _call(
+        self, name: str, verb: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> T:
+        require_plain(verb)
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if self._closing:
+            raise ShardClosed(f"shard {name}")
+        if self.reserve.full and getattr(verb, "__shard_grows__", False):
+            await self.reserve.admit()
+        turn = Turn(verb, args, kwargs)
+        self._actor(name).submit(turn)
+        return await turn.answer()
+
+    # -- actors -----------------------------------------------------------------------------------------
+
+    def _actor(self, name: str) -> Actor[S]:
+        """Return the actor that takes turns for `name` now, starting one if need be."""
+        actor = self._actors.get(name)
+        if actor is None or not actor.accepting:
+            predecessor = actor
+            path = files.path_of(self.folder, name)
+            actor = Actor(name, path, self._kind, self, self._journal(name), self._random)
+            self._actors[name] = actor
+            self._nursery.start_soon(self._live, actor, predecessor)
+        self._actors.move_to_end(name)
+        return actor
+
+    async def _live(self, actor: Actor[S], predecessor: Actor[S] | None) -> None:
+        """Give the actor its slot, its repaired file and its life."""
+        if predecessor is not None:
+            await predecessor.closed.wait()
+        if self._slots.value == 0:
+            self._evict_one()
+        async with self._slots:
+            try:
+                await self._repair_once(actor)
+                await actor.run()
+            finally:
+                if self._actors.get(actor.name) is actor:
+                    del self._actors[actor.name]
+
+    def _evict_one(self) -> None:
+        """Drain the least recently used shard, so that its slot comes free."""
+        for actor in self._actors.values():
+            if actor.state == "running":
+                actor.drain()
+                return
+
+    async def _repair_once(self, actor: Actor[S]) -> None:
+        """Repair a file the disk has refused a flush of, the first time in this process."""
+        if not repair.needed(actor.path) or actor.name in self._repaired:
+            return
+        self._repaired.add(actor.name)
+        try:
+            await self.disk.run(lambda: repair.repair(actor.path, self.disk))
+        except (ShardError, OSError) as error:
+            log.error("shard %s could not be repaired: %s", actor.name, error)
+        else:
+            log.warning("shard %s was repaired after the disk had refused a flush", actor.name)
+
+    async def _close_idle(self) -> None:
+        """Close shards nobody has called for a while."""
+        while True:
+            await trio.sleep(self.limits.idle_s / 4)
+            oldest_s = trio.current_time() - self.limits.idle_s
+            for actor in self._actors.values():
+                if actor.state == "running" and actor.used_s < oldest_s and not actor.busy:
+                    actor.drain()
+
+    # -- what actors need (actor.Host) ------------------------------------------------------------------
+
+    def emit(self, name: str, events: Sequence[Hashable]) -> None:
+        """Wake those who watch the shard for these events."""
+        self.hub.emit(name, events)
+
+    async def alarm_ensure(self, name: str, due_ms: int | None) -> None:
+        """Return once the alarm index on disk is not later than `due_ms`."""
+        await self._alarms.ensure(name, due_ms)
+
+    def alarm_note(self, name: str, due_ms: int | None, *, settled: bool) -> None:
+        """Remember the alarm; once settled the index on disk may move later too."""
+        self._alarms.note(name, due_ms)
+        if settled:
+            self._alarms.relax(name, due_ms)
+
+    async def disk_full(self) -> None:
+        """Give up the reserve and refuse what grows."""
+        if not self.reserve.full:
+            log.error("the disk of %s is full: appends are refused, deletes use the reserve", self.folder)
+        await self.reserve.give_up()
+
+    def refused(self, name: str, reason: str) -> None:
+        """Count it; what was noted of the shard's alarm may be lost, so have it looked at."""
+        del reason
+        self._refusals += 1
+        self._alarms.note(name, self.clock.now_ms())
+
+    # -- alarms -----------------------------------------------------------------------------------------
+
+    async def _ring_alarms(self, nursery: trio.Nursery) -> None:
+        """Wake shards as they come due, a few at a time."""
+        places = trio.Semaphore(self.limits.alarms_at_once)
+        while True:
+            await places.acquire()
+            name = self._alarms.pop_due(self.clock.now_ms())
+            if name is not None:
+                nursery.start_soon(self._ring, name, places)
+                continue
+            places.release()
+            due_ms = self._alarms.next_due_ms()
+            wait_s = math.inf if due_ms is None else max(due_ms - self.clock.now_ms(), 1) / 1000
+            with trio.move_on_after(min(wait_s, LOOK_AGAIN_S)):
+                await self._alarms.wait_changed()
+
+    async def _ring(self, name: str, places: trio.Semaphore) -> None:
+        turn: Turn[None] = Turn(ring, (), {})
+        try:
+            self._actor(name).submit(turn, bounded=False)
+            await turn.answer()
+        except ShardError as error:
+            log.warning("shard %s could not be woken by its alarm: %s", name, error)
+            self._alarms.note(name, self.clock.now_ms() + ALARM_RETRY_MS)
+        finally:
+            self._alarms.rung(name)
+            places.release()
+
+    # -- life -------------------------------------------------------------------------------------------
+
+    async def _open(self) -> None:
+        self.reserve.full = False
+        await self.reserve.prepare()
+        if not await self._alarms.load():
+            names = await self.disk.run(lambda: [name for name, _ in files.walk(self.folder)])
+            if names:
+                log.warning("the alarm index is missing: looking at all %d shards", len(names))
+            self._alarms.fill(names, self.clock.now_ms())
+
+    async def _close(self) -> None:
+        """Refuse new calls, drain, flush and close every shard, then write the alarm index."""
+        self._closing = True
+        while self._actors:
+            actors = list(self._actors.values())
+            for actor in actors:
+                actor.drain()
+            for actor in actors:
+                await actor.closed.wait()
+            await trio.lowlevel.checkpoint()
+        self._alarms.stop()
+
+
+@asynccontextmanager
+async def open_namespace(
+    kind: type[S],
+    folder: Path,
+    *,
+    clock: Clock | None = None,
+    disk: Disk | None = None,
+    limits: Limits | None = None,
+    journal: Callable[[str], Journal] | None = None,
+    randomness: random.Random | None = None,
+) -> AsyncIterator[Namespace[S]]:
+    """Serve the shards of `folder` (made if absent) until the block ends; leaving it drains and closes them all.
+
+    Raises FolderLocked when another process serves the folder, UnsupportedSQLite, OSError.
+    """
+    check_version()
+    with locked(folder):
+        async with trio.open_nursery() as nursery:
+            namespace = Namespace(
+                kind,
+                folder,
+                clock or SystemClock(),
+                disk or ThreadDisk(),
+                limits or Limits(),
+                journal or (lambda _name: cast(Journal, EmbeddedJournal())),
+                randomness or random.SystemRandom(),
+                nursery,
+            )
+            await namespace._open()
+            async with trio.open_nursery() as timers:
+                nursery.start_soon(namespace._alarms.run)
+                timers.start_soon(namespace._ring_alarms, timers)
+                timers.start_soon(namespace._close_idle)
+                try:
+                    yield namespace
+                finally:
+                    namespace._closing = True
+                    timers.cancel_scope.cancel()
+                    with trio.CancelScope(shield=True):
+                        await namespace._close()
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of `folder` (made if absent). Raises FolderLocked when another process has it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FolderLocked(str(folder)) from None
+        yield
+    finally:
+        os.close(fd)

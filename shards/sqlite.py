@@ -1,0 +1,54 @@
+"""How every connection of the runtime is opened, and which SQLite is good enough."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+
+from shards.errors import UnsupportedSQLite, UnusableFile
+
+OLDEST = (3, 51, 3)  # repairs the WAL-reset bug: https://sqlite.org/wal.html#walresetbug
+WITHDRAWN = (3, 52, 0)
+NOT_A_DATABASE = (apsw.NotADBError, apsw.CorruptError, apsw.FormatError)
+DISK_ERRORS = (
+    apsw.IOError,
+    apsw.FullError,
+    apsw.CorruptError,
+    apsw.NotADBError,
+    apsw.CantOpenError,
+    apsw.NoMemError,
+)
+
+
+def check_version(version: str | None = None) -> None:
+    """Raise UnsupportedSQLite unless the SQLite inside apsw may be trusted with a WAL."""
+    text = version or apsw.sqlite_lib_version()
+    number = tuple(int(part) for part in text.split("."))
+    if number < OLDEST or number[:3] == WITHDRAWN:
+        raise UnsupportedSQLite(f"SQLite {text}")
+
+
+def connect(path: Path, vfs: str, *, cache_kib: int) -> apsw.Connection:
+    """Open `path` (made if absent) as a WAL database that never checkpoints or syncs a commit by itself.
+
+    synchronous=NORMAL: SQLite syncs the -wal before a checkpoint, the database before the -wal is reused and a
+    new -wal header before its frames; the sync after a commit is the caller's. Raises UnusableFile.
+    """
+    db = apsw.Connection(str(path), vfs=vfs or None)
+    try:
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+        db.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+        db.pragma("journal_mode", "wal")
+        db.pragma("synchronous", "normal")
+        db.pragma("wal_autocheckpoint", 0)
+        db.pragma("cache_size", -cache_kib)
+        db.pragma("temp_store", "memory")
+    except NOT_A_DATABASE as error:
+        db.close(True)
+        raise UnusableFile(f"{path}: {error}") from error
+    except apsw.Error:
+        db.close(True)
+        raise
+    return db

@@ -1,0 +1,43 @@
+"""Async tests run in virtual time, except those of tests/e2e, which run real processes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from inspect import iscoroutinefunction
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+import trio
+from trio.abc import Clock, Instrument
+from trio.testing import MockClock
+
+T = TypeVar("T")
+
+REAL_TIME = Path(__file__).parent / "e2e"
+
+
+def virtual(
+    test: Callable[[], Awaitable[T]], *, clock: Clock | None = None, instruments: Sequence[Instrument] = ()
+) -> T:
+    """Run one test; whenever every task sleeps, the clock jumps to the next deadline.
+
+    pytest-trio finds a clock only among the test's own arguments, so one that a fixture asked for would be real.
+    """
+    clock = clock or MockClock(autojump_threshold=0)
+    return trio.run(test, clock=clock, instruments=instruments)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Choose the clock before pytest-trio marks what is left with its own: the first mark counts."""
+    for item in items:
+        if not isinstance(item, pytest.Function):
+            continue
+        function = item.obj
+        if hasattr(function, "hypothesis"):
+            function = function.hypothesis.inner_test
+        if not iscoroutinefunction(function):
+            continue
+        run = trio.run if REAL_TIME in item.path.parents else virtual
+        item.add_marker(pytest.mark.trio(run=run), append=False)

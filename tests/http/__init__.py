@@ -1,0 +1,1 @@
+"""The HTTP surface, called in-process as an ASGI app, in virtual time."""

@@ -11,6 +11,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
@@ -34,15 +35,14 @@ from shards.journal import Effects, Journal
 from shards.limits import Limits
 from shards.mailbox import Mailbox
 from shards.shard import Context, Shard
-from shards.sqlite import DISK_ERRORS
-from shards.storage import Storage
+from shards.sqlite import DISK_ERRORS, patiently
+from shards.storage import FlushRefused, Storage
 from shards.turn import Turn
 
 S = TypeVar("S", bound=Shard)
 
 State = Literal["opening", "running", "draining", "closed"]
-BUSY_RETRY_S = 0.005  # another program holds the write lock: look again this soon
-BUSY_MAX_S = 5.0  # and give the callers an answer after this long
+RESTART_MAX_S = 0.5  # how long turns wait for other programs' readers to let go of a -wal that is too long
 
 log = logging.getLogger("shards")
 
@@ -91,6 +91,7 @@ class Actor(Generic[S]):
         self.path = path
         self.state: State = "opening"
         self.used_s = trio.current_time()
+        self.opened = trio.Event()  # or could not be
         self.closed = trio.Event()
         self._kind = kind
         self._host = host
@@ -135,12 +136,26 @@ class Actor(Generic[S]):
             self.state = "draining"
             self._mailbox.close()
 
+    async def checkpoint_journal(self) -> None:
+        """Hand the journal an image of the whole file in place of its history so far."""
+        await self.opened.wait()
+        if self._failure is not None:
+            raise self._failure()
+        async with self._turns_lock:
+            sequence = await self._journal.checkpoint(journal.image_of(self._storage.db))
+            with self._storage.db:
+                journal.store_at(self._storage.db, sequence)
+            self._gate.committed += 1
+            self._flush_wanted.set()
+
     # -- life -------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Live one life. The file must be closed everywhere else."""
         try:
-            if await self._opened():
+            usable = await self._opened()
+            self.opened.set()
+            if usable:
                 await self._serve()
         finally:
             self.state = "closed"
@@ -153,6 +168,8 @@ class Actor(Generic[S]):
             self._fail(opening.explain(self.name, self.path, error))
             if isinstance(error, apsw.FullError):
                 await self._host.disk_full()
+            elif isinstance(error, FlushRefused | apsw.IOError):
+                self._refused(f"opening: {error}")
             return False
         if self.state == "opening":
             self.state = "running"
@@ -225,7 +242,7 @@ class Actor(Generic[S]):
         """Run the turns of `source` as one transaction and hand them to the gate."""
         turns: list[Turn[Any]] = []
         async with self._turns_lock:
-            await self._begin()
+            await patiently(self._begin)
             try:
                 session = journal.start_recording(self._storage.db) if self._journal.records_effects else None
                 for turn in source:
@@ -239,16 +256,7 @@ class Actor(Generic[S]):
             self._finish(turns, wrote)
 
     async def _begin(self) -> None:
-        deadline = trio.current_time() + BUSY_MAX_S
-        while True:
-            try:
-                self._storage.begin()
-            except apsw.BusyError:
-                if trio.current_time() > deadline:
-                    raise
-                await trio.sleep(BUSY_RETRY_S)
-            else:
-                return
+        self._storage.begin()
 
     def _run(self, turn: Turn[Any]) -> None:
         """Run one turn; if it raises, undo it alone. Raises only what ends the whole batch."""
@@ -265,7 +273,8 @@ class Actor(Generic[S]):
                 raise
             db.execute("ROLLBACK TO turn")
             del context.events[emitted:]
-            self._shard.forget()
+            if self.opened.is_set():  # else `opened` raised: there is nothing to forget, and no more turns
+                self._shard.forget()
             turn.fail(error)
         db.execute("RELEASE turn")
 
@@ -364,7 +373,7 @@ class Actor(Generic[S]):
                 number = gate.committed
                 try:
                     await self._host.disk.run(self._storage.flush)
-                except OSError as error:
+                except FlushRefused as error:
                     self._break(f"flush: {error}")
                     return
                 if self._failed_for_good():  # a checkpoint broke it meanwhile
@@ -386,8 +395,11 @@ class Actor(Generic[S]):
         try:
             await run(lambda: storage.checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE))
             if storage.over_bound():
+                restart = partial(storage.checkpoint, apsw.SQLITE_CHECKPOINT_RESTART)
                 async with self._turns_lock:
-                    await run(lambda: storage.checkpoint(apsw.SQLITE_CHECKPOINT_RESTART))
+                    await patiently(lambda: run(restart), max_s=RESTART_MAX_S)
+        except apsw.BusyError:
+            log.warning("shard %s: another program keeps its -wal of %d bytes", self.name, storage.wal_bytes)
         except apsw.FullError:
             await self._host.disk_full()
         except apsw.Error as error:

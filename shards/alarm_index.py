@@ -19,6 +19,7 @@ import apsw
 import trio
 
 from shards.disk import Disk
+from shards.errors import UnusableFile
 from shards.sqlite import NOT_A_DATABASE, connect
 
 DDL = """
@@ -31,6 +32,7 @@ READ = "SELECT name, due_ms FROM alarms"
 PUT = "INSERT INTO alarms (name, due_ms) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET due_ms = excluded.due_ms"
 DELETE = "DELETE FROM alarms WHERE name = ?"
 
+COMPLETE = 1  # user_version, once every shard was looked at: a crash may come before that
 RELAX_S = 1.0  # later times are written together, at most this often
 WAL_BYTES_MAX = 4 * 1024 * 1024
 
@@ -83,11 +85,11 @@ class AlarmIndex:
         return complete
 
     def _open(self) -> tuple[list[tuple[str, int]], bool]:
-        complete = self.path.exists()
         try:
             self._db = self._connect()
             rows = _read(self._db)
-        except (*NOT_A_DATABASE, apsw.SQLError):  # nothing in it that the shards do not know
+            complete = self._db.pragma("user_version") == COMPLETE
+        except (UnusableFile, *NOT_A_DATABASE, apsw.SQLError):  # nothing in it that the shards do not know
             if self._db is not None:
                 self._db.close(True)
             for suffix in ("", "-wal", "-shm"):
@@ -110,6 +112,7 @@ class AlarmIndex:
             if name not in self._due:
                 self.note(name, due_ms)
                 self._mark(name, due_ms)
+        self._work.set()  # even if there are none: from now on the index is complete
 
     # -- for actors -------------------------------------------------------------------------------------
 
@@ -118,7 +121,12 @@ class AlarmIndex:
 
         Raises apsw.Error or OSError when the index cannot be written.
         """
-        if due_ms is None or self._durable.get(name, math.inf) <= due_ms:
+        if due_ms is None:
+            return
+        if self._durable.get(name, math.inf) <= due_ms:
+            coming = self._dirty.get(name, due_ms)
+            if coming is None or coming > due_ms:  # would be written after this commit, and be too late
+                self._mark(name, due_ms)
             return
         self.note(name, due_ms)
         self._mark(name, due_ms)
@@ -233,5 +241,6 @@ class AlarmIndex:
         with db:
             db.executemany(PUT, [(name, due_ms) for name, due_ms in changes if due_ms is not None])
             db.executemany(DELETE, [(name,) for name, due_ms in changes if due_ms is None])
+            db.pragma("user_version", COMPLETE)
         if Path(f"{self.path}-wal").stat().st_size > WAL_BYTES_MAX:
             db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)

@@ -1,7 +1,9 @@
 """Where a shard's file lies: names to paths and back, safe on file systems that fold case.
 
 A name's letters keep their place; a `+` switches between lower and upper case, so `aBC` is `a+bc` and no two
-names differ in case only. 256 subfolders, picked by a hash of the name, keep each folder short.
+names differ in case only. A name that would get too long that way is written in lower case, then `++` and a
+hexadecimal number whose bits say which letters are not. 256 subfolders, picked by a hash of the name, keep each
+folder short.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from shards.errors import InvalidName
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,127}")
 SUFFIX = ".db"
+SWITCHED_MAX = 200  # letters and switches; file systems allow 255, and suffixes are added
 
 
 def check_name(name: str) -> str:
@@ -38,13 +41,19 @@ def encode(name: str) -> str:
             upper = not upper
             parts.append("+")
         parts.append(letter.lower())
+    if len(parts) > SWITCHED_MAX:
+        return f"{name.lower()}++{int(''.join(str(int(letter.isupper())) for letter in name), 2):x}"
     return "".join(parts)
 
 
 def decode(stem: str) -> str | None:
     """Return the shard name of a file name without suffix, None if it is not one of ours."""
-    runs = stem.split("+")
-    name = "".join(run.upper() if index % 2 else run for index, run in enumerate(runs))
+    lower, marked, bits = stem.partition("++")
+    if marked:
+        case = f"{int(bits, 16):0{len(lower)}b}" if re.fullmatch(r"[0-9a-f]{1,32}", bits) else ""
+        name = "".join(a.upper() if bit == "1" else a for a, bit in zip(lower, case, strict=False))
+    else:
+        name = "".join(run.upper() if index % 2 else run for index, run in enumerate(stem.split("+")))
     return name if NAME.fullmatch(name) and encode(name) == stem else None
 
 

@@ -78,7 +78,6 @@ class Namespace(Generic[S]):
         limits: Limits,
         journal: Callable[[str], Journal],
         randomness: random.Random,
-        nursery: trio.Nursery,
     ) -> None:
         self.folder = folder
         self.clock = clock
@@ -89,10 +88,11 @@ class Namespace(Generic[S]):
         self._kind = kind
         self._journal = journal
         self._random = randomness
-        self._nursery = nursery
+        self._nursery: trio.Nursery  # from `_host` on
         self._alarms = AlarmIndex(folder / "alarms.sqlite", disk)
         self._actors: OrderedDict[str, Actor[S]] = OrderedDict()  # least recently used first
         self._slots = trio.Semaphore(limits.open_max)
+        self._placed: set[Actor[S]] = set()  # those that have a slot
         self._repaired: set[str] = set()
         self._refusals = 0
         self._closing = False
@@ -133,6 +133,10 @@ class Namespace(Generic[S]):
             actor.drain()
             await actor.closed.wait()
 
+    async def checkpoint_journal(self, name: str) -> None:
+        """Replace the journal's history of shard `name` by an image of it. Raises what a call raises."""
+        await self._actor(name).checkpoint_journal()
+
     async def _call(
         self, name: str, verb: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> T:
@@ -165,21 +169,33 @@ class Namespace(Generic[S]):
         if predecessor is not None:
             await predecessor.closed.wait()
         if self._slots.value == 0:
-            self._evict_one()
+            self._make_room(newcomers=1)
         async with self._slots:
+            self._placed.add(actor)
+            self._make_room()
             try:
                 await self._repair_once(actor)
                 await actor.run()
             finally:
+                self._placed.discard(actor)
                 if self._actors.get(actor.name) is actor:
                     del self._actors[actor.name]
 
-    def _evict_one(self) -> None:
-        """Drain the least recently used shard, so that its slot comes free."""
+    def _make_room(self, newcomers: int = 0) -> None:
+        """Drain the least recently used shards, until as many slots come free as there are waiting for one.
+
+        One that is still opening may be drained too: it answers the calls it has by then, and closes.
+        """
+        wanted = self._slots.statistics().tasks_waiting + newcomers
+        if not wanted:
+            return
+        wanted -= sum(not actor.accepting for actor in self._placed)
         for actor in self._actors.values():
-            if actor.state == "running":
-                actor.drain()
+            if wanted <= 0:
                 return
+            if actor.accepting and actor in self._placed:
+                actor.drain()
+                wanted -= 1
 
     async def _repair_once(self, actor: Actor[S]) -> None:
         """Repair a file the disk has refused a flush of, the first time in this process."""
@@ -270,6 +286,13 @@ class Namespace(Generic[S]):
                 log.warning("the alarm index is missing: looking at all %d shards", len(names))
             self._alarms.fill(names, self.clock.now_ms())
 
+    async def _host(self, task_status: trio.TaskStatus[None]) -> None:
+        """Run the shards and the alarm index until `_close`; cancelling the caller's block does not reach them."""
+        with trio.CancelScope(shield=True):
+            async with trio.open_nursery() as self._nursery:
+                self._nursery.start_soon(self._alarms.run)
+                task_status.started()
+
     async def _close(self) -> None:
         """Refuse new calls, drain, flush and close every shard, then write the alarm index."""
         self._closing = True
@@ -296,33 +319,38 @@ async def open_namespace(
 ) -> AsyncIterator[Namespace[S]]:
     """Serve the shards of `folder` (made if absent) until the block ends; leaving it drains and closes them all.
 
+    So does cancelling the block. What the block raises leaves it as it is, not in a group.
     Raises FolderLocked when another process serves the folder, UnsupportedSQLite, OSError.
     """
     check_version()
     with locked(folder):
+        namespace = Namespace(
+            kind,
+            folder,
+            clock or SystemClock(),
+            disk or ThreadDisk(),
+            limits or Limits(),
+            journal or (lambda _name: cast(Journal, EmbeddedJournal())),
+            randomness or random.SystemRandom(),
+        )
+        await namespace._open()
+        failed: Exception | None = None
         async with trio.open_nursery() as nursery:
-            namespace = Namespace(
-                kind,
-                folder,
-                clock or SystemClock(),
-                disk or ThreadDisk(),
-                limits or Limits(),
-                journal or (lambda _name: cast(Journal, EmbeddedJournal())),
-                randomness or random.SystemRandom(),
-                nursery,
-            )
-            await namespace._open()
-            async with trio.open_nursery() as timers:
-                nursery.start_soon(namespace._alarms.run)
-                timers.start_soon(namespace._ring_alarms, timers)
-                timers.start_soon(namespace._close_idle)
-                try:
-                    yield namespace
-                finally:
-                    namespace._closing = True
-                    timers.cancel_scope.cancel()
-                    with trio.CancelScope(shield=True):
-                        await namespace._close()
+            try:
+                with trio.CancelScope(shield=True):  # does not wait; a cancelled start would never end
+                    await nursery.start(namespace._host)
+                nursery.start_soon(namespace._ring_alarms, nursery)
+                nursery.start_soon(namespace._close_idle)
+                yield namespace
+            except Exception as error:
+                failed = error
+            finally:
+                namespace._closing = True
+                nursery.cancel_scope.cancel()
+                with trio.CancelScope(shield=True):
+                    await namespace._close()
+        if failed is not None:
+            raise failed
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -17,7 +18,7 @@ from shards.errors import DiskFull, Fenced, Moved, ShardBroken, ShardBusy, Shard
 from shards.journal import Effects, Journal, Record
 from shards.limits import Limits
 from shards.shard import Shard
-from shards.sqlite import NOT_A_DATABASE
+from shards.sqlite import NOT_A_DATABASE, patiently
 from shards.storage import Storage, open_storage
 
 log = logging.getLogger("shards")
@@ -41,15 +42,16 @@ class Opened(NamedTuple):
 async def open_file(name: str, path: Path, kind: type[Shard], shard_journal: Journal, host: Host) -> Opened:
     """Open the file of a shard, up to but not including its first turn. `explain` words what it raises."""
     claim = await shard_journal.claim()
-    storage = await host.disk.run(lambda: open_storage(path, host.disk, host.limits))
+    storage = await patiently(lambda: host.disk.run(lambda: open_storage(path, host.disk, host.limits)))
     try:
         db = storage.db
         if shard_journal.records_effects:
             await _catch_up(db, kind, shard_journal, claim.tail, host)
         for number in migrate.pending(db, kind.migrations):
             sequence = await shard_journal.append(Effects("migration", str(number).encode()))
-            await host.disk.run(lambda: _migrate(db, kind, number, sequence, host))  # noqa: B023 (awaited)
-        generation = await host.disk.run(lambda: _recognise(db, path))
+            step = partial(_migrate, db, kind, number, sequence, host)
+            await patiently(lambda: host.disk.run(step))  # noqa: B023 (awaited)
+        generation = await patiently(lambda: host.disk.run(lambda: _recognise(db, path)))
     except BaseException:
         with trio.CancelScope(shield=True):
             await host.disk.run(lambda: storage.close(tidy=False))
@@ -88,7 +90,7 @@ def _migrate(db: apsw.Connection, kind: type[Shard], number: int, sequence: int,
 def _recognise(db: apsw.Connection, path: Path) -> int:
     with db:
         generation = identity.recognise(db, files.identity(path))
-    return generation
+    return generation  # noqa: RET504 (a return inside would look to mypy as if it might be skipped)
 
 
 def explain(name: str, path: Path, error: Exception) -> Callable[[], ShardError]:

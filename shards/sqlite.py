@@ -1,13 +1,20 @@
-"""How every connection of the runtime is opened, and which SQLite is good enough."""
+"""How every connection of the runtime is opened, how it waits for locks, and which SQLite is good enough."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TypeVar
 
 import apsw
+import trio
 
 from shards.errors import UnsupportedSQLite, UnusableFile
 
+T = TypeVar("T")
+
+BUSY_RETRY_S = 0.005  # another program holds a lock: look again this soon
+BUSY_MAX_S = 5.0  # and give up after this long
 OLDEST = (3, 51, 3)  # repairs the WAL-reset bug: https://sqlite.org/wal.html#walresetbug
 WITHDRAWN = (3, 52, 0)
 NOT_A_DATABASE = (apsw.NotADBError, apsw.CorruptError, apsw.FormatError)
@@ -29,9 +36,27 @@ def check_version(version: str | None = None) -> None:
         raise UnsupportedSQLite(f"SQLite {text}")
 
 
-def connect(path: Path, vfs: str, *, cache_kib: int) -> apsw.Connection:
+async def patiently(work: Callable[[], Awaitable[T]], *, max_s: float = BUSY_MAX_S) -> T:
+    """Do `work` again until another program's lock is no longer in its way. Raises apsw.BusyError after `max_s`.
+
+    SQLite itself is told not to wait: on the event loop it would stop everything else.
+    """
+    deadline = trio.current_time() + max_s
+    while True:
+        try:
+            return await work()
+        except apsw.BusyError:
+            if trio.current_time() >= deadline:
+                raise
+        await trio.sleep(BUSY_RETRY_S)
+
+
+def connect(
+    path: Path, vfs: str, *, cache_kib: int, look: Callable[[apsw.Connection], object] | None = None
+) -> apsw.Connection:
     """Open `path` (made if absent) as a WAL database that never checkpoints or syncs a commit by itself.
 
+    look: called before anything is written; what it raises closes the file as it was.
     synchronous=NORMAL: SQLite syncs the -wal before a checkpoint, the database before the -wal is reused and a
     new -wal header before its frames; the sync after a commit is the caller's. Raises UnusableFile.
     """
@@ -40,6 +65,8 @@ def connect(path: Path, vfs: str, *, cache_kib: int) -> apsw.Connection:
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         db.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+        if look is not None:
+            look(db)
         db.pragma("journal_mode", "wal")
         db.pragma("synchronous", "normal")
         db.pragma("wal_autocheckpoint", 0)
@@ -48,7 +75,7 @@ def connect(path: Path, vfs: str, *, cache_kib: int) -> apsw.Connection:
     except NOT_A_DATABASE as error:
         db.close(True)
         raise UnusableFile(f"{path}: {error}") from error
-    except apsw.Error:
+    except BaseException:
         db.close(True)
         raise
     return db

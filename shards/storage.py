@@ -7,6 +7,7 @@ docs/adr/0002-group-commit-and-the-flush.md.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
@@ -16,6 +17,10 @@ from shards.disk import Disk, Wal
 from shards.errors import NeedsRepair
 from shards.limits import Limits
 from shards.sqlite import connect
+
+
+class FlushRefused(Exception):
+    """The disk refused a sync: what it covered may be lost, though it can still be read. Only a repair helps."""
 
 
 class Storage:
@@ -68,13 +73,19 @@ class Storage:
     def ready(self) -> None:
         """Open the -wal's descriptor, then make the file and its name durable: the last step of opening."""
         self._wal = self._disk.open_wal(self.path)
-        self._wal.sync()
-        self._disk.sync_folder(self.path.parent)
+        self.flush()
+        try:
+            self._disk.sync_folder(self.path.parent)
+        except OSError as error:
+            raise FlushRefused(f"{self.path.parent}: {error}") from error
 
     def flush(self) -> None:
-        """Make every commit so far durable. Raises OSError; then nothing is certain any more."""
+        """Make every commit so far durable. Raises FlushRefused."""
         assert self._wal is not None
-        self._wal.sync()
+        try:
+            self._wal.sync()
+        except OSError as error:
+            raise FlushRefused(str(error)) from error
 
     def wants_checkpoint(self) -> bool:
         """Has the -wal grown by a full step since the last checkpoint?"""
@@ -87,17 +98,14 @@ class Storage:
     def checkpoint(self, mode: int) -> bool:
         """Copy the -wal into the database on the second connection; return whether all of it was copied.
 
-        mode: apsw.SQLITE_CHECKPOINT_PASSIVE, or _RESTART while no turn runs. False also when a reader of
-        another program stands in the way. Raises apsw.IOError and apsw.FullError.
+        mode: apsw.SQLITE_CHECKPOINT_PASSIVE, or _RESTART while no turn runs. Raises apsw.IOError, apsw.FullError,
+        and apsw.BusyError when another program stands in the way.
         """
         self._checkpoint_at = self.wal_bytes + self._limits.wal_checkpoint_bytes
         if self._second is None:
             self._second = connect(self.path, self._disk.vfs, cache_kib=64)
         migrate.version(self._second)  # without a read its checkpoint does nothing
-        try:
-            frames, copied = self._second.wal_checkpoint(mode=mode)
-        except apsw.BusyError:
-            return False
+        frames, copied = self._second.wal_checkpoint(mode=mode)
         assert frames >= 0, "the checkpoint connection was not primed"
         return bool(frames == copied)
 
@@ -105,7 +113,8 @@ class Storage:
         """Close everything; `tidy` empties the -wal first (its file stays). Nothing may be in flight."""
         try:
             if tidy:
-                self.checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                with suppress(apsw.BusyError):
+                    self.checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
         finally:
             if self._wal is not None:
                 self._wal.close()
@@ -125,9 +134,11 @@ def open_storage(path: Path, disk: Disk, limits: Limits) -> Storage:
     if not path.parent.is_dir():
         path.parent.mkdir(parents=True, exist_ok=True)
         disk.sync_folder(path.parent.parent)
-    db = connect(path, disk.vfs, cache_kib=limits.cache_kib)
+    db = connect(
+        path, disk.vfs, cache_kib=limits.cache_kib, look=migrate.version
+    )  # refuses another program's
     try:
-        migrate.version(db)  # reads once, and refuses another program's file before anything is written
+        migrate.version(db)  # without a read the checkpoint does nothing
         # A commit of a process killed before its flush may sit in the page cache only. Copied into the database
         # and synced now, it can no longer vanish after somebody has read it.
         db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)

@@ -43,7 +43,8 @@ class Turn(Generic[T]):
     def run(self, shard: object) -> None:
         """Run the verb; raises what it raises."""
         value = self.verb(shard, *self.args, **self.kwargs)
-        if type(value) in (CoroutineType, GeneratorType):
+        if isinstance(value, CoroutineType | GeneratorType):
+            value.close()  # or Python would warn that it was never awaited
             raise TurnRefused(f"{self.verb!r} returned a {type(value).__name__}")
         self.result = outcome.Value(value)
 

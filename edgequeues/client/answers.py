@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from edgequeues.client.errors import BadAnswer, Refused, ServerError, Unavailable
+from edgequeues.client.errors import BadAnswer, ClientError, Refused, ServerError, Unavailable, Unreachable
 from edgequeues.client.text import Text
 from edgequeues.client.values import AppendAnswer, Entry, Page, QueueStats, Space
 
@@ -75,22 +75,24 @@ class LineRefused(Struct, frozen=True):
     detail: str = ""
 
 
+class Problem(Struct, frozen=True):
+    """RFC 9457."""
+
+    code: str
+    status: int = 0
+    title: str = ""
+    detail: str = ""
+
+
 class Progress(Struct, frozen=True):
-    """A line of the answer to a stream. Only the last has the counts."""
+    """A line of the answer to a stream. Only the last has the counts, or why it ended early."""
 
     through: int
     cursor: str | None = None
     appended: int | None = None
     refused: int = 0
     errors: tuple[LineRefused, ...] = ()
-
-
-class Problem(Struct, frozen=True):
-    """RFC 9457."""
-
-    code: str
-    title: str = ""
-    detail: str = ""
+    problem: Problem | None = None
 
 
 def checked(answer: Answer) -> bytes:
@@ -106,14 +108,21 @@ def problem(answer: Answer) -> ServerError:
     """Return what a 4xx or 5xx answer says as an exception to raise."""
     try:
         said = msgspec.json.decode(answer.body, type=Problem)
-        code, detail = said.code, said.detail or said.title
     except msgspec.DecodeError:  # a proxy's page, most likely
         first = answer.body[:200].decode(errors="replace").strip().splitlines() or [""]
-        code, detail = f"http_{answer.status}", first[0]
-    if answer.status in (429, 503):
-        return Unavailable(code, detail, answer.status, retry_after_s=_retry_after_s(answer.headers))
-    kind = Refused if answer.status < 500 else ServerError
-    return kind(code, detail, answer.status)
+        said = Problem(f"http_{answer.status}", detail=first[0])
+    return _error(said, answer.status, _retry_after_s(answer.headers))
+
+
+def cut_short(told: list[Progress], through: int) -> ClientError | None:
+    """Return why the answer to a stream ended before its input did, at entry `through`; None: it did not."""
+    last = told[-1] if told else Progress(0)
+    if last.problem is not None:
+        return _error(last.problem, last.problem.status, None)
+    if last.appended is None:
+        detail = f"the server broke off after entry {through} of the stream; send the rest again"
+        return Unreachable(detail, maybe_done=True)
+    return None
 
 
 def decoded(answer: Answer, kind: type[T]) -> T:
@@ -168,6 +177,14 @@ def _closed(line: bytes) -> bool:
     except msgspec.DecodeError:
         return False
     return True
+
+
+def _error(said: Problem, status: int, retry_after_s: float | None) -> ServerError:
+    detail = said.detail or said.title
+    if status in (429, 503):
+        return Unavailable(said.code, detail, status, retry_after_s=retry_after_s)
+    kind = Refused if status < 500 else ServerError
+    return kind(said.code, detail, status)
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:

@@ -12,7 +12,7 @@ change), ServerError (a fault of the server) and BadAnswer (that is not an edgeq
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
 from types import TracebackType
 
 from edgequeues.client import answers, upload, wire
@@ -86,15 +86,15 @@ class Client:
         _require_many(entries)
         return answers.appended(await self._transport.send(wire.append(dxn, entries, actor=actor)))
 
-    async def append_stream(
+    def append_stream(
         self,
         dxn: str,
         entries: AsyncIterable[object] | Iterable[object],
         *,
         actor: str | None = None,
         chunk: Chunk | None = None,
-    ) -> AsyncIterator[Confirmation]:
-        """Append any number of entries; yields a Confirmation for each part that is on disk.
+    ) -> AsyncGenerator[Confirmation, None]:
+        """Append any number of entries; return an async iterator that does it, a Confirmation for each part on disk.
 
         A bad entry is refused alone and listed in `errors`. Entries leave as they come, in requests that end
         with the first entry that makes them 10,000 entries, 8 MiB or 1 s old (`chunk`); the confirmation comes
@@ -104,10 +104,7 @@ class Client:
         """
         _require_many(entries)
         source = upload.Source(entries, chunk or Chunk())
-        async for confirmation in upload.confirmations(
-            self._transport, wire.append_lines(dxn, actor=actor), source
-        ):
-            yield confirmation
+        return upload.confirmations(self._transport, wire.append_lines(dxn, actor=actor), source)
 
     # -- read --------------------------------------------------------------------------------------------
 
@@ -161,7 +158,7 @@ class Client:
         since_ms: int | None = None,
         until_ms: int | None = None,
         page_size: int = PAGE_ENTRIES,
-    ) -> AsyncIterator[Entry]:
+    ) -> AsyncGenerator[Entry, None]:
         """Yield entries page by page up to the end of the range, or `limit` of them. Parameters as for `read`.
 
         page_size: entries in memory at once. Entries appended while iterating forward are yielded too.
@@ -257,7 +254,7 @@ class Client:
         """Return the counters of a queue. Raises Refused with code `queue_not_found`."""
         return answers.decoded(await self._transport.send(wire.get_stats(dxn)), QueueStats)
 
-    async def queues(self, space: str, *, tag: str | None = None) -> AsyncIterator[QueueStats]:
+    async def queues(self, space: str, *, tag: str | None = None) -> AsyncGenerator[QueueStats, None]:
         """Yield the queues of a space in id order, page by page. tag: `trace` for those beside the space's own."""
         after: str | None = None
         while True:
@@ -269,7 +266,7 @@ class Client:
             if after is None:
                 return
 
-    async def spaces(self) -> AsyncIterator[Space]:
+    async def spaces(self) -> AsyncGenerator[Space, None]:
         """Yield the spaces of the server, page by page."""
         after: str | None = None
         while True:

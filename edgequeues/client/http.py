@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from typing import Protocol
 
 import anyio
@@ -178,6 +179,11 @@ class EventStream:
 
     async def aclose(self) -> None:
         """Give the connection back."""
+        with anyio.CancelScope(shield=True) as scope:
+            scope.cancel()  # ends the innermost read of httpx, and with it every generator around that read;
+            with suppress(httpx.TransportError):  # closing the outermost leaves the others to the collector
+                while await anext(self._pieces, None) is not None:
+                    pass
         with anyio.CancelScope(shield=True):
             await self._response.aclose()
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable
 
 import anyio
 from msgspec import Struct
 
 from edgequeues.client import answers, wire
-from edgequeues.client.errors import Unreachable
+from edgequeues.client.errors import ClientError, Unavailable, Unreachable
 from edgequeues.client.http import Transport
 from edgequeues.client.values import Confirmation, LineError
 
@@ -32,7 +32,7 @@ class Source:
 
     def __init__(self, entries: AsyncIterable[object] | Iterable[object], chunk: Chunk) -> None:
         self._waits = isinstance(entries, AsyncIterable)
-        self._entries = _lines(entries)
+        self._entries = aiter(entries) if isinstance(entries, AsyncIterable) else iter(entries)
         self._chunk = chunk
         self._fault: Exception | None = (
             None  # what the caller's source raised; httpx must not take it for its own
@@ -43,18 +43,20 @@ class Source:
         self._since_s = 0.0
         self.ended = False
 
-    @property
-    def count(self) -> int:
-        """Lines of the current chunk so far."""
-        return len(self._sent)
-
     async def begin(self) -> bool:
-        """Forget the last chunk, begin the next with the source's next entry. False: there is none."""
-        self._sent, self._sent_bytes, self._named = [], 0, True
+        """Go on with what is left of the chunk, or begin one with the source's next entry. False: there is none."""
+        if self._sent:
+            return True
+        self._sent_bytes, self._named = 0, True
         if await self._next() is None:
             return False
         self._since_s = anyio.current_time()
         return True
+
+    def settle(self, count: int | None) -> None:
+        """Forget the first `count` lines of the chunk, which need not be sent again. None: all of them."""
+        self._sent_bytes -= sum(map(len, self._sent[:count]))
+        del self._sent[:count]
 
     def repeatable(self) -> bool:
         """Did every entry of the chunk name its id?"""
@@ -91,8 +93,10 @@ class Source:
         if self.ended:
             return None
         try:
-            line, named = await anext(self._entries)
-        except StopAsyncIteration:
+            given = self._entries
+            entry = await anext(given) if isinstance(given, AsyncIterator) else next(given)
+            line, named = wire.line(entry)
+        except (StopAsyncIteration, StopIteration):
             self.ended = True
             return None
         except Exception as fault:
@@ -104,46 +108,47 @@ class Source:
         return line
 
 
-async def confirmations(transport: Transport, call: wire.Call, source: Source) -> AsyncIterator[Confirmation]:
+async def confirmations(
+    transport: Transport, call: wire.Call, source: Source
+) -> AsyncGenerator[Confirmation, None]:
     """Send the whole source; give a confirmation for every request. See `Client.append_stream`."""
-    before = Confirmation(through=0, cursor=None, appended=0, refused=0)
+    so_far = Confirmation(through=0, cursor=None, appended=0, refused=0)
     errors_left = ERRORS_MAX
+    failures = 0
     while await source.begin():
-        answer = await transport.send(call, source)
-        lines = answers.progress(answers.checked(answer))
-        cut = not lines or lines[-1].appended is None
-        now = _add(before, lines, errors_left)
-        errors_left -= len(now.errors)
-        if now.through > before.through:
-            yield now
-        if cut:
-            raise Unreachable(
-                f"the server broke off after entry {now.through} of the stream; send the rest again",
-                maybe_done=True,
-            )
-        before = now
+        told = answers.progress(answers.checked(await transport.send(call, source)))
+        through = so_far.through
+        so_far = _add(so_far, told, errors_left)
+        errors_left -= len(so_far.errors)
+        error = answers.cut_short(told, so_far.through)
+        source.settle(told[-1].through if error and told else 0 if error else None)
+        if so_far.through > through:
+            failures = 0
+            yield so_far
+        if error is not None:
+            failures += 1
+            await _pause_or_raise(transport, source, error, failures)
     source.check()
 
 
-def _add(before: Confirmation, lines: list[answers.Progress], errors_left: int) -> Confirmation:
-    last = lines[-1] if lines else answers.Progress(0)
+async def _pause_or_raise(transport: Transport, source: Source, error: ClientError, failures: int) -> None:
+    again = source.repeatable() and isinstance(error, Unreachable | Unavailable)
+    pause_s = transport.retry.pause_s(failures, error, transport.chance) if again else None
+    if pause_s is None:
+        raise error
+    await transport.sleep(pause_s)
+
+
+def _add(so_far: Confirmation, told: list[answers.Progress], errors_left: int) -> Confirmation:
+    last = told[-1] if told else answers.Progress(0)
     appended = last.through - last.refused if last.appended is None else last.appended
     errors = tuple(
-        LineError(before.through + one.line, one.code, one.detail) for one in last.errors[:errors_left]
+        LineError(so_far.through + one.line, one.code, one.detail) for one in last.errors[:errors_left]
     )
     return Confirmation(
-        through=before.through + last.through,
-        cursor=last.cursor if last.cursor is not None else before.cursor,
-        appended=before.appended + appended,
-        refused=before.refused + last.refused,
+        through=so_far.through + last.through,
+        cursor=so_far.cursor if last.cursor is None else last.cursor,
+        appended=so_far.appended + appended,
+        refused=so_far.refused + last.refused,
         errors=errors,
     )
-
-
-async def _lines(entries: AsyncIterable[object] | Iterable[object]) -> AsyncIterator[tuple[bytes, bool]]:
-    if isinstance(entries, AsyncIterable):
-        async for entry in entries:
-            yield wire.line(entry)
-    else:
-        for entry in entries:
-            yield wire.line(entry)

@@ -203,4 +203,6 @@ def _query(**given: str | int | None) -> Pairs:
 
 
 def _ids(ids: Iterable[str]) -> Pairs:
+    if isinstance(ids, str):
+        raise TypeError("ids is a list or another iterable of ids, not one string")
     return tuple(("id", one) for one in ids)

@@ -11,9 +11,11 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from edgequeues.core import dxn as dxns
 from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import InvalidDxn, InvalidJson, InvalidRequest
-from edgequeues.models import Entry, QueueConfig, QueueInfo
+from edgequeues.models import Entry, Page, QueueConfig, QueueInfo
 
 encode: Final = msgspec.json.Encoder().encode
+
+PAGE_START = b'{"entries":['
 
 
 class _EntryOut(Struct, frozen=True):
@@ -62,19 +64,21 @@ def _out(one: Entry) -> _EntryOut:
         one.type,
         one.created,
         one.updated,
-        Raw(one.data),  # type: ignore[arg-type]  # takes text too
+        Raw(one.data),
         UNSET if one.expires is None else one.expires,
         UNSET if one.key is None else one.key,
-        UNSET if one.headers is None else Raw(one.headers),  # type: ignore[arg-type]
+        UNSET if one.headers is None else Raw(one.headers),
     )
 
 
 def page_end(next_cursor: str | None, prev_cursor: str | None) -> bytes:
-    """Return what follows the entries of a page; `PAGE_START` comes before them."""
+    """Return what follows the entries of a page, as `PAGE_START` is what comes before."""
     return b'],"nextCursor":%b,"prevCursor":%b}' % (encode(next_cursor), encode(prev_cursor))
 
 
-PAGE_START = b'{"entries":['
+def page(one: Page) -> bytes:
+    """Return the JSON of a range that fits one page."""
+    return PAGE_START + entries(one.entries) + page_end(one.next_cursor, one.prev_cursor)
 
 
 def stats(info: QueueInfo, space: str, tag: dxns.Tag) -> Stats:

@@ -59,11 +59,11 @@ def entries(body: bytes) -> list[NewEntry]:
     Raises InvalidJson, InvalidRequest, InvalidId, DuplicateId or TooLarge; where one entry is at fault, the
     detail begins with `entries[i]`.
     """
-    sent = _sent_in(body)
+    batch = _sent_in(body)
     in_range = jsontext.in_range(body)
     made = []
     first_with: dict[str, int] = {}
-    for index, one in enumerate(sent):
+    for index, one in enumerate(batch):
         try:
             new = _new_entry(one, in_range)
         except EdgeQueuesError as error:
@@ -225,11 +225,11 @@ def _field(name: str) -> str:
 # The rules.
 
 
-def _check_count(entries: int) -> None:
-    if not entries:
+def _check_count(number: int) -> None:
+    if not number:
         raise InvalidRequest("entries: empty, at least one is needed")
-    if entries > ENTRIES_MAX:
-        raise TooLarge(f"{entries} entries, at most {ENTRIES_MAX}")
+    if number > ENTRIES_MAX:
+        raise TooLarge(f"{number} entries, at most {ENTRIES_MAX}")
 
 
 def _new_entry(sent: _Sent, in_range: bool) -> NewEntry:
@@ -267,7 +267,7 @@ def _data_text(raw: Raw, in_range: bool) -> str:
 def _own_names(raw: Raw, data: str) -> tuple[Any, Any]:
     """`id` and `@type` of the object `data`, whatever they are. Raises InvalidJson where one comes twice."""
     ids, types = data.count('"id"'), data.count('"@type"')
-    escaped = "\\u00" in data  # a name may be written in escapes
+    escaped = "\\" in data and "\\u00" in data  # a name may be written in escapes
     if not (ids or types or escaped):
         return None, None
     if ids > 1 or types > 1 or escaped:
@@ -277,7 +277,7 @@ def _own_names(raw: Raw, data: str) -> tuple[Any, Any]:
                 raise InvalidJson(f".data: {name!r} given twice")
     try:
         named = _NAMED.decode(raw)
-    except msgspec.DecodeError:  # half a surrogate pair somewhere, or a number of thousands of digits here
+    except msgspec.DecodeError:  # half a surrogate pair somewhere
         found = dict(jsontext.members(data.encode()))
         own_id, own_type = found.get("id", b""), found.get("@type", b"")
         return _own_string(own_id), _own_string(own_type)

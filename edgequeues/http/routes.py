@@ -23,7 +23,7 @@ JSON = b"application/json"
 BODY_PAUSE_S = 60.0  # a body may stall for this long between two pieces
 
 
-class ClientGone(Exception):  # noqa: N818 (nobody's mistake)
+class ClientGone(Exception):
     """The client hung up, so there is nobody to answer. What the request had started goes on."""
 
 

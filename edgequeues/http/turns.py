@@ -11,7 +11,11 @@ from edgequeues.space.shard import SpaceShard
 
 
 class Look(Struct, frozen=True):
-    """What a queue shows: its tag, a page unless the tag is known to the caller, the tail if asked for."""
+    """What a queue shows: its tag, and a page unless the caller knows the tag.
+
+    tail: the cursor of the newest entry, if asked for or where the range goes on behind the page; None for an
+    unknown queue.
+    """
 
     etag: str
     page: Page | None
@@ -21,7 +25,7 @@ class Look(Struct, frozen=True):
 def look(
     space: SpaceShard, queue: str, ask: RangeQuery, known: Container[str] = (), *, with_tail: bool = False
 ) -> Look:
-    """Read one page. The tail is also given, unasked, where the range goes on behind the page."""
+    """Read one page. Raises InvalidCursor, CursorStore."""
     etag = space.etag(queue)
     if etag in known:
         return Look(etag, None)

@@ -11,13 +11,17 @@ class Waits:
     """Every wait of one server. Once `end` was called, no wait lasts: handlers answer with what they have."""
 
     def __init__(self) -> None:
-        self.ended = False
+        self._ended = False
         self._waiting: set[trio.CancelScope] = set()
+
+    def over(self) -> bool:
+        """Has `end` been called?"""
+        return self._ended
 
     async def until(self, watch: Watch, deadline: float) -> bool:
         """Wait for `watch` until trio time `deadline` at most; return whether it saw something."""
         seen = False
-        if not self.ended:
+        if not self._ended:
             with trio.CancelScope(deadline=deadline) as scope:
                 self._waiting.add(scope)
                 try:
@@ -29,7 +33,7 @@ class Waits:
 
     async def pause(self, wait_s: float) -> None:
         """Sleep, unless the server stops."""
-        if not self.ended:
+        if not self._ended:
             with trio.CancelScope(deadline=trio.current_time() + wait_s) as scope:
                 self._waiting.add(scope)
                 try:
@@ -39,6 +43,6 @@ class Waits:
 
     def end(self) -> None:
         """End all waits, now and from now on."""
-        self.ended = True
+        self._ended = True
         for scope in self._waiting:
             scope.cancel()

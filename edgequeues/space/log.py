@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -118,9 +118,7 @@ def find(db: apsw.Connection, queue_id: str, object_id: str, size: int, data: st
 
 # -- what to remove -----------------------------------------------------------------------------------------
 
-AGED = (
-    "SELECT id, size, 1 FROM queue_entries WHERE queue_id = ? AND updated_ts <= ? ORDER BY updated_ts, id LIMIT ?"
-)
+AGED = "SELECT id, size, 1 FROM queue_entries WHERE queue_id = ? AND updated_ts <= ? ORDER BY updated_ts, id LIMIT ?"
 LAPSED = (
     "SELECT id, size, 1 FROM queue_entries WHERE queue_id = ? AND expires_ts <= ? AND updated_ts > ?"
     " ORDER BY expires_ts, updated_ts LIMIT ?"
@@ -138,17 +136,17 @@ NAMED = (
 
 def aged(db: apsw.Connection, queue_id: str, aged_ts: int, limit: int) -> list[Victim]:
     """Entries last appended at unix ms `aged_ts` or before, oldest first."""
-    return [Victim(*row) for row in db.execute(AGED, (queue_id, aged_ts, limit)).fetchall()]
+    return _victims(db, AGED, (queue_id, aged_ts, limit))
 
 
 def lapsed(db: apsw.Connection, queue_id: str, at: int, aged_ts: int, limit: int) -> list[Victim]:
     """Entries whose own end has come at unix ms `at`, without those that `aged` lists."""
-    return [Victim(*row) for row in db.execute(LAPSED, (queue_id, at, aged_ts, limit)).fetchall()]
+    return _victims(db, LAPSED, (queue_id, at, aged_ts, limit))
 
 
 def oldest(db: apsw.Connection, queue_id: str, limit: int) -> list[Victim]:
     """The entries at the front. Only right where none of them has expired."""
-    return [Victim(*row) for row in db.execute(OLDEST, (queue_id, limit)).fetchall()]
+    return _victims(db, OLDEST, (queue_id, limit))
 
 
 def between(
@@ -156,7 +154,7 @@ def between(
 ) -> list[Victim]:
     """Entries with positions above `low`, up to and including `through`, lowest first."""
     asked = (aged_ts, at, queue_id, low, through, limit)
-    return [Victim(*row) for row in db.execute(BETWEEN, asked).fetchall()]
+    return _victims(db, BETWEEN, asked)
 
 
 def named(
@@ -164,13 +162,19 @@ def named(
 ) -> list[Victim]:
     """The entries of these objects, in no particular order."""
     asked = (aged_ts, at, queue_id, json.dumps(object_ids))
-    return [Victim(*row) for row in db.execute(NAMED, asked).fetchall()]
+    return _victims(db, NAMED, asked)
+
+
+def _victims(db: apsw.Connection, statement: str, asked: tuple[object, ...]) -> list[Victim]:
+    rows: list[tuple[Any, ...]] = db.execute(statement, asked).fetchall()
+    return [Victim(*row) for row in rows]
 
 
 # -- times and counts ---------------------------------------------------------------------------------------
 
 PASSED = (
-    "SELECT id FROM queue_entries WHERE queue_id = ? AND updated_ts <= ? ORDER BY updated_ts DESC, id DESC LIMIT 1"
+    "SELECT id FROM queue_entries WHERE queue_id = ? AND updated_ts <= ?"
+    " ORDER BY updated_ts DESC, id DESC LIMIT 1"
 )
 NEXT_AGE = "SELECT min(updated_ts) FROM queue_entries WHERE queue_id = ? AND updated_ts > ?"
 NEXT_END = "SELECT min(expires_ts) FROM queue_entries WHERE queue_id = ? AND expires_ts > ?"
@@ -178,7 +182,9 @@ OLDEST_LIVE = (
     "SELECT updated_ts FROM queue_entries WHERE queue_id = ? AND updated_ts > ?"
     " AND (expires_ts IS NULL OR expires_ts > ?) ORDER BY updated_ts, id LIMIT 1"
 )
-COUNT_AGED = "SELECT count(*), coalesce(sum(size), 0) FROM queue_entries WHERE queue_id = ? AND updated_ts <= ?"
+COUNT_AGED = (
+    "SELECT count(*), coalesce(sum(size), 0) FROM queue_entries WHERE queue_id = ? AND updated_ts <= ?"
+)
 COUNT_LAPSED = (
     "SELECT count(*), coalesce(sum(size), 0) FROM queue_entries"
     " WHERE queue_id = ? AND expires_ts <= ? AND updated_ts > ?"
@@ -283,9 +289,7 @@ def window(db: apsw.Connection, wanted: Range, rows: int) -> int | None:
     return position
 
 
-def scan(
-    db: apsw.Connection, wanted: Range, *, entries_max: int, bytes_max: int
-) -> tuple[list[Entry], bool]:
+def scan(db: apsw.Connection, wanted: Range, *, entries_max: int, bytes_max: int) -> tuple[list[Entry], bool]:
     """Entries of the range until it ends, or there are `entries_max`, or about `bytes_max` of data.
 
     The second value: is there a further one?
@@ -299,7 +303,8 @@ def scan(
 
 def positions(db: apsw.Connection, queue_id: str, object_ids: Sequence[str]) -> list[int]:
     """Where these objects are stored, lowest first; those that are not have none."""
-    return sorted(row[0] for row in db.execute(POSITIONS, (queue_id, json.dumps(object_ids))).fetchall())
+    rows: list[tuple[Any, ...]] = db.execute(POSITIONS, (queue_id, json.dumps(object_ids))).fetchall()
+    return sorted(row[0] for row in rows)
 
 
 def pick(

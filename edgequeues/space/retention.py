@@ -55,20 +55,26 @@ def within(victims: list[Victim], bytes_max: int = SWEEP_BYTES) -> list[Victim]:
 
 
 def sweep(db: apsw.Connection, queue: Queue, at: int, rows_max: int) -> int:
-    """Remove up to `rows_max` expired rows, then those beyond max_entries; say when there will be work again.
+    """Remove up to `rows_max` expired rows, then those beyond max_entries; note when there will be work again.
 
     Returns how many rows went. `queues.count` is left to do.
     """
+    removed, none_left = clear(db, queue, at, rows_max)
+    if none_left:
+        removed += trim(db, queue, rows_max - removed)
+    queues.wake(db, queue, next_due(db, queue, at))
+    return removed
+
+
+def clear(db: apsw.Connection, queue: Queue, at: int, rows_max: int) -> tuple[int, bool]:
+    """Remove up to `rows_max` rows that have expired; return how many, and whether none is left."""
     past = aged_ts(queue, at)
     victims = log.aged(db, queue.queue_id, past, rows_max)
     if len(victims) < rows_max:
         victims += log.lapsed(db, queue.queue_id, at, past, rows_max - len(victims))
     some = within(victims)
     drop(db, queue, some)
-    left = rows_max - len(some)
-    trimmed = trim(db, queue, left) if left and len(some) == len(victims) else 0
-    queues.wake(db, queue, next_due(db, queue, at))
-    return len(some) + trimmed
+    return len(some), len(some) == len(victims) < rows_max
 
 
 def trim(db: apsw.Connection, queue: Queue, rows_max: int) -> int:
@@ -82,16 +88,15 @@ def trim(db: apsw.Connection, queue: Queue, rows_max: int) -> int:
 def hold(db: apsw.Connection, queue: Queue, at: int, added: int) -> None:
     """After an append of `added` entries: keep the queue within max_entries, as far as one turn can.
 
-    Expired rows do not count, so those go first; `queues.count` is left to do.
+    Expired rows do not count, so those go first. What is left to the sweep is noted; `queues.count` is left to do.
     """
     if queue.excess <= 0:
         return
-    if queue.due(at):
-        sweep(db, queue, at, SWEEP_ROWS)
-    if not queue.due(at):
+    none_expired = not queue.due(at) or clear(db, queue, at, SWEEP_ROWS)[1]
+    if none_expired:
         trim(db, queue, 2 * added + TRIM_EXTRA)
-        if queue.excess > 0:
-            queues.wake(db, queue, at)
+    if queue.excess > 0 or queue.due(at):
+        queues.wake(db, queue, next_due(db, queue, at))
 
 
 def next_due(db: apsw.Connection, queue: Queue, at: int) -> int | None:

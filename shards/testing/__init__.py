@@ -3,6 +3,21 @@
 from shards.testing.clock import FakeClock, TrioClock
 from shards.testing.direct import Direct
 from shards.testing.disk import FaultyDisk, InlineDisk
+from shards.testing.journal import AnswerLost, MemoryJournal, MemoryLog
+from shards.testing.kit import run_virtual, running
 from shards.testing.platter import Cut, Platter
 
-__all__ = ["Cut", "Direct", "FakeClock", "FaultyDisk", "InlineDisk", "Platter", "TrioClock"]
+__all__ = [
+    "AnswerLost",
+    "Cut",
+    "Direct",
+    "FakeClock",
+    "FaultyDisk",
+    "InlineDisk",
+    "MemoryJournal",
+    "MemoryLog",
+    "Platter",
+    "TrioClock",
+    "run_virtual",
+    "running",
+]

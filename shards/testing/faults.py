@@ -8,7 +8,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Literal
 
-Step = Literal["read", "short read", "write", "sync"]
+Step = Literal["read", "write", "sync"]
 
 
 class Faults:
@@ -34,10 +34,6 @@ class Faults:
     def fail_read(self, count: int = 1, pattern: str = "*") -> None:
         """Let SQLite's next `count` reads of matching files raise SQLITE_IOERR."""
         self._armed += [("read", pattern)] * count
-
-    def short_read(self, count: int = 1, pattern: str = "*") -> None:
-        """Let SQLite's next `count` reads of matching files return half of what is there."""
-        self._armed += [("short read", pattern)] * count
 
     def fill(self, free_bytes: int = 0) -> None:
         """Leave room for `free_bytes`; a write that needs more writes what fits, and fails (ENOSPC, FULL).

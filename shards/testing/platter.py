@@ -146,6 +146,15 @@ class Platter:
         else:
             self.record(SyncEnded(begun))
 
+    def settle(self) -> None:
+        """End the sync in flight now: SQLite goes on from its own syncs as soon as they return.
+
+        What it then knows is seen by its other connections at once, so such a sync must not seem to last longer.
+        """
+        if self._held is not None:
+            held, self._held = self._held, None
+            self.record(SyncEnded(held))
+
     def fail_sync(self, begun: int) -> None:
         """Forget what the sync covers."""
         self.record(SyncFailed(begun))
@@ -163,8 +172,9 @@ class Platter:
     # -- marks and cuts ---------------------------------------------------------------------------------
 
     def mark(self, value: object) -> None:
-        """Append a mark to the log."""
-        self._marks.append(self.record(Mark(value)))
+        """Append a mark to the log. No step of the disk: a sync in flight stays in flight."""
+        self._marks.append(len(self.ops))
+        self.ops.append(Mark(value))
 
     def marks_before(self, at: int) -> list[object]:
         """Return what was marked before op `at`, oldest first."""

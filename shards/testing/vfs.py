@@ -41,6 +41,7 @@ class RecordedVfs(apsw.VFS):
         self._disk.unlink(path)
         if syncdir:
             as_sqlite(apsw.SQLITE_IOERR_DIR_FSYNC, lambda: self._disk.sync_folder(path.parent))
+            self._disk.platter.settle()
 
 
 class RecordedFile(apsw.VFSFile):
@@ -61,11 +62,9 @@ class RecordedFile(apsw.VFSFile):
         self._folder_too = bool(flags[0] & apsw.SQLITE_OPEN_CREATE and flags[0] & JOURNALS)
 
     def xRead(self, amount: int, offset: int) -> bytes:
-        """Read, or fail, or stop half-way."""
+        """Read, or fail."""
         if self._disk.strikes("read", self._path):
             raise sqlite_error(apsw.SQLITE_IOERR_READ)
-        if self._disk.strikes("short read", self._path):
-            amount //= 2
         return super().xRead(amount, offset)
 
     def xWrite(self, data: Buffer, offset: int) -> None:
@@ -98,6 +97,7 @@ class RecordedFile(apsw.VFSFile):
         if self._folder_too:
             self._folder_too = False
             as_sqlite(apsw.SQLITE_IOERR_DIR_FSYNC, lambda: self._disk.sync_folder(self._path.parent))
+        self._disk.platter.settle()
 
 
 def sqlite_error(code: int) -> apsw.IOError:

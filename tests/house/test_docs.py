@@ -90,3 +90,13 @@ def test_every_module_is_in_the_where_to_look_table() -> None:
     named = set(PATH.findall("\n".join(rows)))
     missing = [path for path in tree.modules() if path not in named]
     assert not missing
+
+
+def test_documents_named_in_code_exist() -> None:
+    named = {
+        (path, document)
+        for path in tree.python(*tree.PACKAGES, "bench", "tests")
+        for document in re.findall(r"docs/[\w./-]+\.md", tree.text(path))
+    }
+    gone = [f"{path}: {document}" for path, document in sorted(named) if not (tree.ROOT / document).is_file()]
+    assert not gone

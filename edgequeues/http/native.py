@@ -1,0 +1,236 @@
+"""The native protocol, `/v1`: everything, addressed by DXN. docs/protocol/native.md is its contract."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from edgequeues.core import ids
+from edgequeues.core.dxn import Dxn
+from edgequeues.core.errors import EntryNotFound, InvalidRequest, QueueNotFound, UnsupportedMedia
+from edgequeues.http import codec, envelope, params
+from edgequeues.http.intake import Intake
+from edgequeues.http.reading import Reading, patiently, refuse_cursors
+from edgequeues.http.routes import Request, Response, Route
+from edgequeues.http.waits import Waits
+from edgequeues.models import ENTRIES_MAX, AppendAnswer, NewEntry, QueueConfig, RangeQuery
+from edgequeues.router import Router
+from edgequeues.space.shard import SpaceShard
+from shards.namespace import Ref
+
+BODY_BYTES_MAX = 16 * 1024 * 1024
+CONFIG_BYTES_MAX = 64 * 1024
+LIMIT_MAX = 1_000_000
+WAIT_S_MAX = 60
+
+JSON = "application/json"
+NDJSON = "application/x-ndjson"
+EVENTS = b"text/event-stream"
+NO_CACHE = (b"cache-control", b"no-cache")  # always ask again; the tag makes that cheap
+
+_RANGE = frozenset(("after", "before", "limit", "reverse", "type", "since", "until", "id", "wait"))
+_ETAG = re.compile(rb'(?:W/)?"([!#-~]*)"')
+
+
+def routes(router: Router, waits: Waits) -> list[Route]:
+    """The table. `waits` ends the long polls and subscriptions when the server stops."""
+    return [*_writing(router, waits), *_reading(router, waits), *_settings(router)]
+
+
+def _writing(router: Router, waits: Waits) -> list[Route]:
+    async def append(request: Request) -> Response:
+        """Append a list of entries in one turn, or a stream of them in many."""
+        dxn = codec.queue(request.params["dxn"])
+        params.only(request.query, ("actor",))
+        actor = params.text(request.query, "actor")
+        if actor is not None:
+            ids.check_actor(actor)
+        if media(request, JSON, NDJSON) == NDJSON:
+            space = await router.make(dxn)
+            return _taken_in(request, space, dxn.queue, actor)
+        entries = envelope.entries(await request.body(BODY_BYTES_MAX))
+        space = await router.make(dxn)
+        return Response(codec.encode(await space.call(SpaceShard.append, dxn.queue, entries, actor)))
+
+    async def delete(request: Request) -> Response:
+        """An object, objects by id, or a range; what is not there counts 0."""
+        dxn = codec.address(request.params["dxn"])
+        if dxn.object is not None:
+            params.only(request.query, ())
+            return await _delete_ids(router, dxn, (dxn.object,))
+        params.only(request.query, ("id", "after", "before", "through"))
+        named = params.many(request.query, "id", count_max=ENTRIES_MAX)
+        cursors = [params.text(request.query, name) for name in ("after", "before", "through")]
+        if bool(named) == any(cursors):
+            raise InvalidRequest("give either id, or some of after, before and through")
+        if named:
+            return await _delete_ids(router, dxn, tuple(ids.check_object_id(one) for one in named))
+        return await _delete_range(router, waits, dxn, *cursors)
+
+    return [Route("POST", "/v1/{dxn}", append), Route("DELETE", "/v1/{dxn}", delete)]
+
+
+def _reading(router: Router, waits: Waits) -> list[Route]:
+    async def read(request: Request) -> Response:
+        """One object, or a range: in one piece if it fits a page, else streamed."""
+        dxn = codec.address(request.params["dxn"])
+        if dxn.object is not None:
+            params.only(request.query, ())
+            return await _object(router, dxn, dxn.object)
+        params.only(request.query, _RANGE)
+        ask = _range(request.query)
+        wait_s = params.seconds(request.query, "wait", high=WAIT_S_MAX)
+        reading, known = Reading(router, dxn, waits), _known_tags(request)
+        if wait_s > 0:
+            seen = await request.while_connected(lambda: reading.wait(ask, wait_s))
+        else:
+            seen = await reading.look(ask, known)
+        headers = [(b"etag", b'W/"%b"' % seen.etag.encode()), NO_CACHE]
+        if seen.page is None or seen.etag in known:
+            return Response(status=304, headers=headers)
+        if seen.page.resume is not None:
+            return Response(reading.stream(seen, ask), headers=headers)
+        return Response(codec.page(seen.page), headers=headers)
+
+    async def subscribe(request: Request) -> Response:
+        """Entries as events, from a cursor on, for as long as the client listens."""
+        dxn = codec.queue(request.params["dxn"])
+        params.only(request.query, ("after", "type"))
+        after, type_name = params.text(request.query, "after"), params.text(request.query, "type")
+        if type_name is not None:
+            ids.check_type(type_name)
+        last = request.headers.get(b"last-event-id")
+        reading = Reading(router, dxn, waits)
+        if last:
+            after = last.decode("latin-1")
+        elif after == "tail":
+            after = await reading.tail()
+        ask = RangeQuery(after=after, type=type_name)
+        events = reading.events(await reading.look(ask), ask)
+        return Response(events, media=EVENTS, headers=[(b"cache-control", b"no-store")], compress=False)
+
+    return [Route("GET", "/v1/{dxn}", read), Route("GET", "/v1/{dxn}/subscribe", subscribe)]
+
+
+def _settings(router: Router) -> list[Route]:
+    async def existing(request: Request) -> tuple[Dxn, Ref[SpaceShard]]:
+        dxn = codec.queue(request.params["dxn"])
+        params.only(request.query, ())
+        space = await router.find(dxn)
+        if space is None:
+            raise QueueNotFound(f"space {dxn.space}")
+        return dxn, space
+
+    async def get_config(request: Request) -> Response:
+        """Return the settings."""
+        dxn, space = await existing(request)
+        return _config((await space.call(SpaceShard.stats, dxn.queue)).config)
+
+    async def put_config(request: Request) -> Response:
+        """Replace the settings, or make the queue with them."""
+        dxn = codec.queue(request.params["dxn"])
+        params.only(request.query, ())
+        media(request, JSON)
+        config = codec.config(await request.body(CONFIG_BYTES_MAX))
+        space = await router.make(dxn)
+        return _config((await space.call(SpaceShard.configure, dxn.queue, config)).config)
+
+    async def patch_config(request: Request) -> Response:
+        """Change the settings that are named."""
+        media(request, JSON)
+        changes = codec.config_changes(await request.body(CONFIG_BYTES_MAX))
+        dxn, space = await existing(request)
+        return _config((await space.call(SpaceShard.reconfigure, dxn.queue, changes)).config)
+
+    async def stats(request: Request) -> Response:
+        """Return the settings, the counts and the tail."""
+        dxn, space = await existing(request)
+        info = await space.call(SpaceShard.stats, dxn.queue)
+        return Response(codec.encode(codec.stats(info, dxn.space, dxn.tag)))
+
+    return [
+        Route("GET", "/v1/{dxn}/config", get_config),
+        Route("PUT", "/v1/{dxn}/config", put_config),
+        Route("PATCH", "/v1/{dxn}/config", patch_config),
+        Route("GET", "/v1/{dxn}/stats", stats),
+    ]
+
+
+def media(request: Request, *accepted: str) -> str:
+    """The media type of a body, JSON where none is given. Raises UnsupportedMedia."""
+    given = request.headers.get(b"content-type", b"application/json").partition(b";")[0]
+    kind = given.decode("latin-1").strip().lower()
+    if kind not in accepted:
+        raise UnsupportedMedia(f"{kind[:100]!r} is not accepted here")
+    coding = request.headers.get(b"content-encoding", b"identity")
+    if coding.lower() != b"identity":
+        raise UnsupportedMedia(f"a body encoded as {coding[:100].decode('latin-1')!r} is not accepted")
+    return kind
+
+
+def _taken_in(request: Request, space: Ref[SpaceShard], queue: str, actor: str | None) -> Response:
+    async def append(entries: Sequence[NewEntry]) -> AppendAnswer:
+        return await space.call(SpaceShard.append, queue, entries, actor)
+
+    intake = Intake(request, append)
+    return Response(intake.answers(), media=NDJSON.encode(), beside=intake.run, compress=False)
+
+
+def _range(query: params.Query) -> RangeQuery:
+    type_name = params.text(query, "type")
+    if type_name is not None:
+        ids.check_type(type_name)
+    return RangeQuery(
+        after=params.text(query, "after"),
+        before=params.text(query, "before"),
+        limit=params.integer(query, "limit", low=1, high=LIMIT_MAX),
+        reverse=params.flag(query, "reverse"),
+        type=type_name,
+        since_ms=params.integer(query, "since"),
+        until_ms=params.integer(query, "until"),
+        ids=tuple(ids.check_object_id(one) for one in params.many(query, "id", count_max=ENTRIES_MAX)),
+    )
+
+
+def _known_tags(request: Request) -> frozenset[str]:
+    header = request.headers.get(b"if-none-match")
+    return frozenset() if header is None else frozenset(tag.decode() for tag in _ETAG.findall(header))
+
+
+async def _object(router: Router, dxn: Dxn, object_id: str) -> Response:
+    space = await router.find(dxn)
+    if space is None:
+        raise EntryNotFound(f"object {object_id} in queue {dxn.queue}")
+    return Response(codec.entry(await space.call(SpaceShard.get, dxn.queue, object_id)))
+
+
+async def _delete_ids(router: Router, dxn: Dxn, named: Sequence[str]) -> Response:
+    space = await router.find(dxn)
+    return _deleted(0 if space is None else await space.call(SpaceShard.delete_ids, dxn.queue, named))
+
+
+async def _delete_range(
+    router: Router, waits: Waits, dxn: Dxn, after: str | None, before: str | None, through: str | None
+) -> Response:
+    space = await router.find(dxn)
+    if space is None:
+        refuse_cursors(after, before, through)
+        return _deleted(0)
+    part = await space.call(SpaceShard.delete_range, dxn.queue, after, before, through)
+    deleted = part.deleted
+    while part.resume is not None:
+        low, high = part.resume, part.through
+        part = await patiently(
+            lambda: space.call(SpaceShard.delete_range, dxn.queue, low, before, high),  # noqa: B023 (awaited at once)
+            waits,
+        )
+        deleted += part.deleted
+    return _deleted(deleted)
+
+
+def _deleted(count: int) -> Response:
+    return Response(b'{"deleted":%d}' % count)
+
+
+def _config(config: QueueConfig) -> Response:
+    return Response(codec.encode(config))

@@ -1,0 +1,71 @@
+"""What no route table answers: pages for people, and a problem for every other path."""
+
+from __future__ import annotations
+
+from html import escape
+
+from quart import Response
+from quart_trio import QuartTrio
+from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import MethodNotAllowed as NotThisMethod
+
+from edgequeues.core.errors import EdgeQueuesError, InvalidRequest, MethodNotAllowed, RouteNotFound
+from edgequeues.http import problems
+
+ROUTES = (
+    ("POST /v1/<q>", "append entries"),
+    ("GET /v1/<q>", "read a range, or wait for it"),
+    ("GET /v1/<q>/subscribe", "follow as server-sent events"),
+    ("DELETE /v1/<q>", "delete by ids or by cursors"),
+    ("GET, PUT, PATCH /v1/<q>/config", "settings"),
+    ("GET /v1/<q>/stats", "counts"),
+)
+LINKS = (("/v1/spaces", "spaces"), ("/healthz", "is it alive"), ("/readyz", "does it take work"))
+
+PAGE = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>edgequeues</title>
+<style>body{{font:16px/1.5 system-ui,sans-serif;max-width:44em;margin:3em auto;padding:0 1em}}</style>
+<h1>edgequeues</h1>
+<p>A durable queue server: each space is one SQLite file, and what it has confirmed is on disk.
+<code>&lt;q&gt;</code> is the address of a queue, <code>dxn:queue:&lt;space&gt;:&lt;queue&gt;</code>.</p>
+<ul>{routes}</ul>
+<p>{links}</p>
+</html>
+"""
+
+
+def make_pages() -> QuartTrio:
+    """Build the app for people."""
+    app = QuartTrio(__name__, static_folder=None)
+    routes = "".join(f"<li><code>{escape(route)}</code>: {what}</li>" for route, what in ROUTES)
+    links = " &middot; ".join(f'<a href="{path}">{what}</a>' for path, what in LINKS)
+    page = PAGE.format(routes=routes, links=links)
+
+    @app.get("/")
+    async def index() -> Response:
+        """Say what this is."""
+        return Response(page, content_type="text/html; charset=utf-8")
+
+    @app.errorhandler(HTTPException)  # type: ignore[type-var]
+    async def refuse(error: HTTPException) -> Response:
+        return _problem(error)
+
+    return app
+
+
+def _problem(error: HTTPException) -> Response:
+    found: EdgeQueuesError
+    if isinstance(error, NotThisMethod):
+        found = MethodNotAllowed()
+    elif error.code == 404:
+        found = RouteNotFound()
+    elif error.code is not None and error.code < 500:
+        found = InvalidRequest(error.description or "")
+    else:
+        return Response(problems.body(error), status=500, content_type=problems.MEDIA.decode())
+    response = Response(
+        problems.body(found), status=problems.fault(found).status, content_type=problems.MEDIA.decode()
+    )
+    if isinstance(error, NotThisMethod):
+        response.headers["Allow"] = ", ".join(sorted(error.valid_methods or ()))
+    return response

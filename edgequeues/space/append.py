@@ -1,0 +1,141 @@
+"""What becomes of each object of an append: new, same, moved to the tail, or stale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+import apsw
+
+from edgequeues.core import ids, versions
+from edgequeues.core.errors import DuplicateId, EntryExists
+from edgequeues.models import Appended, NewEntry
+from edgequeues.space import log, retention
+from edgequeues.space.log import Row, Stored, Victim
+from edgequeues.space.queues import Queue
+from edgequeues.space.store import Store
+
+
+class Append:
+    """One append to one queue, at the store's time `at` (unix ms), by the writer `actor`.
+
+    `run` inserts and deletes rows and raises the counters of `store` and `queue` in memory; writing those down is
+    left to do. `rows` holds what went in.
+    """
+
+    def __init__(self, db: apsw.Connection, store: Store, queue: Queue, at: int, actor: str) -> None:
+        self.db = db
+        self.store = store
+        self.queue = queue
+        self.at = at
+        self.actor = actor
+        self.rows: list[Row] = []
+
+    def run(self, entries: Sequence[NewEntry], random: Random) -> list[Appended]:
+        """Append all, in order. Raises DuplicateId, EntryExists, VersionAhead, InvalidRequest."""
+        named = [entry.object_id or ids.new_ulid(self.at, random) for entry in entries]
+        results = self._all_new(entries, named)
+        if results is None:
+            results = self._one_by_one(entries, named)
+        if self.rows:
+            self.queue.entries += len(self.rows)
+            self.queue.bytes += sum([row.size for row in self.rows])
+            self.queue.changes += 1
+            self.queue.tail = self.store.position
+            self.store.clock_ms = self.at
+        return results
+
+    @property
+    def expires_first(self) -> int | None:
+        """Unix ms at which the first of the rows that went in expires."""
+        ends = [row.expires for row in self.rows if row.expires is not None]
+        if self.rows and self.queue.max_age_ms is not None:
+            ends.append(self.at + self.queue.max_age_ms)
+        return min(ends, default=None)
+
+    def _all_new(self, entries: Sequence[NewEntry], named: list[str]) -> list[Appended] | None:
+        """Insert everything in one statement; None, and nothing done, if that is not all there is to it."""
+        if any(entry.if_version is not None for entry in entries):
+            return None
+        lamport, before = self.store.lamport, self.store.position
+        results: list[Appended] = []
+        rows: list[Row] = []
+        for offset, (entry, object_id) in enumerate(zip(entries, named, strict=True), 1):
+            version = versions.render(lamport + offset, self.actor)
+            rows.append(self._row(before + offset, version, object_id, entry, self.at))
+            results.append(Appended(object_id, before + offset, version, "new"))
+        inserted = log.insert_absent(self.db, rows)
+        if inserted < len(rows):
+            if inserted:
+                log.retract(self.db, before)
+            return None
+        self.store.position += len(rows)
+        self.store.lamport += len(rows)
+        self.rows = rows
+        return results
+
+    def _one_by_one(self, entries: Sequence[NewEntry], named: list[str]) -> list[Appended]:
+        if len(set(named)) < len(named):
+            twice = next(name for name in named if named.count(name) > 1)
+            raise DuplicateId(f"object {twice}")
+        replaced: list[Victim] = []
+        results = [
+            self._one(entry, object_id, replaced) for entry, object_id in zip(entries, named, strict=True)
+        ]
+        retention.drop(self.db, self.queue, replaced)
+        inserted = log.insert_absent(self.db, self.rows)
+        assert inserted == len(self.rows)
+        return results
+
+    def _one(self, entry: NewEntry, object_id: str, replaced: list[Victim]) -> Appended:
+        """Decide about one object; note its row for insertion and what that row replaces."""
+        stated = entry.if_version
+        counter = None if stated is None else versions.check_stated(stated, self.store.lamport)
+        stored = log.find(self.db, self.queue.queue_id, object_id, _size(entry.data), entry.data)
+        expired = stored is not None and self._expired(stored)
+        if stored is not None and not expired:
+            if stored.identical:
+                return Appended(object_id, stored.position, stored.version, "same")
+            if not self.queue.mutable:
+                raise EntryExists(f"object {object_id}")
+            if stated is not None and stated <= stored.version:
+                return Appended(object_id, stored.position, stored.version, "stale")
+        if stored is not None:
+            replaced.append(Victim(stored.position, stored.size, expired))
+        self.store.position += 1
+        if stated is None or counter is None:
+            self.store.lamport += 1
+            version = versions.render(self.store.lamport, self.actor)
+        else:
+            self.store.lamport = max(self.store.lamport, counter)
+            version = stated
+        moved = stored is not None and not expired
+        created = stored.created if stored is not None and moved else self.at
+        self.rows.append(self._row(self.store.position, version, object_id, entry, created))
+        return Appended(object_id, self.store.position, version, "moved" if moved else "new")
+
+    def _expired(self, stored: Stored) -> bool:
+        if stored.expires is not None and stored.expires <= self.at:
+            return True
+        return stored.updated <= retention.aged_ts(self.queue, self.at)
+
+    def _row(self, position: int, version: str, object_id: str, entry: NewEntry, created: int) -> Row:
+        return Row(
+            position,
+            version,
+            object_id,
+            self.queue.queue_id,
+            entry.type,
+            created,
+            self.at,
+            None if entry.ttl_ms is None else self.at + entry.ttl_ms,
+            entry.key,
+            entry.headers,
+            _size(entry.data),
+            entry.data,
+        )
+
+
+def _size(data: str) -> int:
+    """Bytes of `data` in UTF-8."""
+    return len(data) if data.isascii() else len(data.encode())

@@ -1,0 +1,49 @@
+"""What a guide shows is true: its Python blocks run, in order, and print what is shown under them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import logging
+import re
+import sys
+from itertools import pairwise
+from types import ModuleType
+
+import pytest
+
+from shards.limits import MIB, Limits
+from tests.house import tree
+
+GUIDES = [path for path in tree.documents() if path.startswith("docs/guides/")]
+
+
+def examples(path: str) -> list[tuple[str, str]]:
+    """Each Python block of a guide, with the text block right after it, "" if there is none."""
+    blocks = [*tree.code_blocks(path), ("", "")]
+    return [
+        (block, shown if then == "text" else "")
+        for (language, block), (then, shown) in pairwise(blocks)
+        if language == "python"
+    ]
+
+
+@pytest.mark.parametrize("path", [path for path in GUIDES if examples(path)])
+def test_the_blocks_of_a_guide_run_and_print_what_is_shown(
+    path: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.CRITICAL, "shards")
+    module = ModuleType("guide")
+    monkeypatch.setitem(sys.modules, "guide", module)
+    for number, (block, shown) in enumerate(examples(path), 1):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(block, f"{path}, block {number}", "exec"), module.__dict__)
+        assert printed.getvalue() == shown, f"{path}, block {number}"
+
+
+def test_the_guide_lists_every_limit_with_its_default() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| ([\d.]+)( MiB)? \|", tree.text("docs/guides/shards.md"), re.MULTILINE)
+    listed = {name: float(value) * (MIB if unit else 1) for name, value, unit in rows}
+    assert listed == dataclasses.asdict(Limits())

@@ -1,0 +1,1 @@
+"""The verbs of a space, run as turns without an event loop."""

@@ -19,20 +19,9 @@ import apsw
 import trio
 
 from shards import alarms, journal, opening, repair
-from shards.clock import Clock
-from shards.disk import Disk
-from shards.errors import (
-    DiskFull,
-    Fenced,
-    Moved,
-    Overloaded,
-    ShardBroken,
-    ShardBusy,
-    ShardError,
-)
+from shards.errors import DiskFull, Fenced, Moved, Overloaded, ShardBroken, ShardBusy, ShardError
 from shards.gate import Gate
 from shards.journal import Effects, Journal
-from shards.limits import Limits
 from shards.mailbox import Mailbox
 from shards.shard import Context, Shard
 from shards.sqlite import DISK_ERRORS, patiently
@@ -47,12 +36,8 @@ RESTART_MAX_S = 0.5  # how long turns wait for other programs' readers to let go
 log = logging.getLogger("shards")
 
 
-class Host(Protocol):
+class Host(opening.Host, Protocol):
     """What an actor needs of its namespace."""
-
-    clock: Clock
-    disk: Disk
-    limits: Limits
 
     def emit(self, name: str, events: Sequence[Hashable]) -> None:
         """Pass a shard's events on to the watchers."""

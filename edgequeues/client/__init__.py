@@ -4,7 +4,7 @@ from edgequeues.client.api import Client
 from edgequeues.client.errors import BadAnswer, ClientError, Refused, ServerError, Unavailable, Unreachable
 from edgequeues.client.events import Subscription
 from edgequeues.client.http import Retry, Transport
-from edgequeues.client.upload import Chunk
+from edgequeues.client.upload import Batch, Chunk
 from edgequeues.client.values import (
     AppendAnswer,
     Appended,
@@ -24,6 +24,7 @@ __all__ = [
     "AppendAnswer",
     "Appended",
     "BadAnswer",
+    "Batch",
     "Chunk",
     "Client",
     "ClientError",

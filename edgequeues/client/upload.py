@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable
 
 import anyio
@@ -27,12 +28,17 @@ class Chunk(Struct, frozen=True):
     age_max_s: float = 1.0
 
 
+class Batch(tuple[object, ...]):
+    """Several entries that are at hand at once, as one item of an async source: they leave together."""
+
+
 class Source:
     """The caller's entries as lines; it can go back to the start of the current chunk."""
 
     def __init__(self, entries: AsyncIterable[object] | Iterable[object], chunk: Chunk) -> None:
         self._waits = isinstance(entries, AsyncIterable)
         self._entries = aiter(entries) if isinstance(entries, AsyncIterable) else iter(entries)
+        self._ready: deque[object] = deque()  # what is left of a Batch
         self._chunk = chunk
         self._fault: Exception | None = (
             None  # what the caller's source raised; httpx must not take it for its own
@@ -71,7 +77,7 @@ class Source:
         """Give the chunk from its start, then go on with the source until the chunk is full."""
         piece = b"".join(self._sent)
         while not self._full():
-            if piece and (self._waits or len(piece) >= PIECE_BYTES):
+            if piece and (len(piece) >= PIECE_BYTES or (self._waits and not self._ready)):
                 yield piece
                 piece = b""
             line = await self._next()
@@ -93,9 +99,11 @@ class Source:
         if self.ended:
             return None
         try:
-            given = self._entries
-            entry = await anext(given) if isinstance(given, AsyncIterator) else next(given)
-            line, named = wire.line(entry)
+            while not self._ready:
+                given = self._entries
+                item = await anext(given) if isinstance(given, AsyncIterator) else next(given)
+                self._ready.extend(item if isinstance(item, Batch) else (item,))
+            line, named = wire.line(self._ready.popleft())
         except (StopAsyncIteration, StopIteration):
             self.ended = True
             return None
@@ -121,7 +129,7 @@ async def confirmations(
         so_far = _add(so_far, told, errors_left)
         errors_left -= len(so_far.errors)
         error = answers.cut_short(told, so_far.through)
-        source.settle(told[-1].through if error and told else 0 if error else None)
+        source.settle(so_far.through - through if error else None)
         if so_far.through > through:
             failures = 0
             yield so_far

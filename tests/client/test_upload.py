@@ -46,6 +46,11 @@ async def numbers(count: int, *, every_s: float = 0.0, named: bool = False) -> A
         yield NewEntry(n, id=f"e{n}") if named else n
 
 
+async def batches() -> AsyncIterator[object]:
+    yield Batch((0, 1))
+    yield (2,)
+
+
 async def collect(stream: AsyncIterator[Confirmation], seen: list[Confirmation]) -> None:
     async for confirmation in stream:
         seen.append(confirmation)
@@ -169,3 +174,6 @@ async def test_entries_of_an_async_source_leave_as_they_come_those_at_hand_leave
         pieces.clear()
         [_] = [c async for c in client.append_stream(Q, range(3))]
         assert pieces == [b'{"data":0}\n{"data":1}\n{"data":2}\n']
+        pieces.clear()
+        [_] = [c async for c in client.append_stream(Q, batches())]
+        assert pieces == [b'{"data":0}\n{"data":1}\n', b'{"data":[2]}\n']

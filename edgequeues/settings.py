@@ -1,0 +1,199 @@
+"""Every setting of the server: one Struct, fed by a TOML file, the environment and flags, checked once.
+
+A later source wins over an earlier one: defaults, file, `EDGEQUEUES_<NAME>`, `--<name>`. The docs table comes from
+the fields, see `settings_table`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
+
+import msgspec
+from msgspec import Meta, Struct, inspect
+
+ENVIRONMENT_PREFIX = "EDGEQUEUES_"
+MIB = 1024 * 1024
+
+
+class SettingsError(Exception):
+    """A setting that cannot be used. The message names where it was given, which it is, and what would do."""
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The settings of one server. The descriptions are what --help and the docs print."""
+
+    data: Annotated[str, Meta(min_length=1, description="Folder of the data; made where it is missing.")] = (
+        "data"
+    )
+    host: Annotated[str, Meta(min_length=1, description="Address to listen on; loopback only.")] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65_535, description="Port to listen on; 0 takes a free one.")] = 8700
+    allowed_hosts: Annotated[
+        list[str],
+        Meta(
+            description="Names besides loopback that a request's Host header may carry, port included, "
+            "as when a proxy on this machine passes its own name on."
+        ),
+    ] = []
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        Meta(description="What is worth a line on stderr: this and everything graver."),
+    ] = "info"
+    spaces_max: Annotated[
+        int,
+        Meta(ge=1, description="Spaces the folder may hold; the write that would make one more is refused."),
+    ] = 100_000
+    spaces_open_max: Annotated[
+        int,
+        Meta(
+            ge=1, le=100_000, description="Spaces open at once; above it the least recently used is closed."
+        ),
+    ] = 512
+    idle_close_s: Annotated[
+        float,
+        Meta(gt=0, description="A space nobody has used for so many seconds is closed until its next use."),
+    ] = 60.0
+    mailbox_max: Annotated[
+        int,
+        Meta(ge=1, description="Unanswered calls of one space; more are refused at once with `overloaded`."),
+    ] = 1024
+    wal_checkpoint_bytes: Annotated[
+        int,
+        Meta(
+            ge=64 * 1024,
+            description="A space's write-ahead log is copied into its database each time it has grown by this.",
+        ),
+    ] = 8 * MIB
+    wal_bytes_max: Annotated[
+        int,
+        Meta(
+            ge=MIB,
+            description="While its write-ahead log is larger than this, a space's calls wait for the copy.",
+        ),
+    ] = 64 * MIB
+    reserve_bytes: Annotated[
+        int,
+        Meta(ge=0, description="Room kept aside on the disk, so that deletes still work when it is full."),
+    ] = 8 * MIB
+
+    def __post_init__(self) -> None:
+        if self.wal_checkpoint_bytes > self.wal_bytes_max:
+            raise ValueError(
+                f"wal_checkpoint_bytes: {self.wal_checkpoint_bytes} is more than wal_bytes_max "
+                f"({self.wal_bytes_max}), so the log would reach its limit before it is ever copied"
+            )
+
+
+class Setting(NamedTuple):
+    """One field of Settings, as flags and docs need it. allowed: type and bounds in words."""
+
+    name: str
+    default: str
+    allowed: str
+    help: str
+
+    @property
+    def flag(self) -> str:
+        """Its flag on the command line."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        """Its environment variable."""
+        return ENVIRONMENT_PREFIX + self.name.upper()
+
+
+def load(*, flags: Mapping[str, object], environment: Mapping[str, str], file: Path | None) -> Settings:
+    """Return the settings that these sources give. flags: by field name; None: not given.
+
+    Raises SettingsError. Variables that name no setting are left alone, unknown keys of the file are not.
+    """
+    given: dict[str, Any] = {}
+    if file is not None:
+        given.update(_checked(str(file), _read(file).items(), strict=True))
+    variables = [(s.name, environment[s.variable]) for s in settings() if s.variable in environment]
+    given.update(_checked("environment", variables, strict=False))
+    given.update(_checked("flags", [(k, v) for k, v in flags.items() if v is not None], strict=False))
+    try:
+        return Settings(**given)
+    except ValueError as error:
+        raise SettingsError(f"settings: {error}") from error
+
+
+def settings() -> list[Setting]:
+    """Describe every setting, in order."""
+    info = inspect.type_info(Settings)
+    assert isinstance(info, inspect.StructType)
+    return [_describe(field) for field in info.fields]
+
+
+def settings_table() -> str:
+    """Return the Markdown table of docs/guides/settings.md."""
+    rows = [
+        f"| `{s.name}` | {s.allowed} | {f'`{s.default}`' if s.default else 'none'} | {s.help} |"
+        for s in settings()
+    ]
+    return "\n".join(["| setting | allowed | default | what it does |", "|---|---|---|---|", *rows]) + "\n"
+
+
+# -- details ------------------------------------------------------------------------------------------------
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text())
+    except OSError as error:
+        raise SettingsError(f"{file}: {error.strerror}; name a readable TOML file") from error
+    except ValueError as error:  # not UTF-8, or not TOML
+        raise SettingsError(f"{file}: not TOML: {error}") from error
+
+
+def _checked(source: str, values: Iterable[tuple[str, object]], *, strict: bool) -> Iterator[tuple[str, Any]]:
+    """Give the values in the types of their fields. Not strict: text stands for numbers, and for lists by commas."""
+    types = get_type_hints(Settings, include_extras=True)
+    for name, value in values:
+        kind = types.get(name)
+        if kind is None:
+            raise SettingsError(f"{source}: {name}: no such setting; known are {', '.join(types)}")
+        parts: object = value
+        if not strict and isinstance(value, str) and get_args(kind)[0] == list[str]:
+            parts = [part.strip() for part in value.split(",") if part.strip()]
+        try:
+            yield name, msgspec.convert(parts, kind, strict=strict)
+        except msgspec.ValidationError as error:
+            why = str(error)
+            raise SettingsError(
+                f"{source}: {name}: {value!r} will not do; {why[0].lower()}{why[1:]}"
+            ) from error
+
+
+def _describe(field: inspect.Field) -> Setting:
+    kind: inspect.Type = field.type
+    help_text = ""
+    if isinstance(kind, inspect.Metadata):
+        help_text = (kind.extra_json_schema or {}).get("description", "")
+        kind = kind.type
+    default = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
+    text = ",".join(default) if isinstance(default, list) else str(default)
+    return Setting(field.name, text, _allowed(kind), help_text)
+
+
+def _allowed(kind: inspect.Type) -> str:
+    if isinstance(kind, inspect.LiteralType):
+        return ", ".join(f"`{value}`" for value in kind.values)
+    if isinstance(kind, inspect.ListType):
+        return "list of texts"
+    if isinstance(kind, inspect.IntType | inspect.FloatType):
+        word = "integer" if isinstance(kind, inspect.IntType) else "number"
+        low = (
+            f", at least {kind.ge}"
+            if kind.ge is not None
+            else f", above {kind.gt}"
+            if kind.gt is not None
+            else ""
+        )
+        return word + low + (f", at most {kind.le}" if kind.le is not None else "")
+    assert isinstance(kind, inspect.StrType), f"no words for {kind}"
+    return "text"

@@ -33,11 +33,13 @@ PUT = "INSERT INTO alarms (name, due_ms) VALUES (?, ?) ON CONFLICT (name) DO UPD
 DELETE = "DELETE FROM alarms WHERE name = ?"
 
 COMPLETE = 1  # user_version, once every shard was looked at: a crash may come before that
+FILE_NAME = "alarms.sqlite"
 RELAX_S = 1.0  # later times are written together, at most this often
 WAL_BYTES_MAX = 4 * 1024 * 1024
 
 
-def _read(db: apsw.Connection) -> list[tuple[str, int]]:
+def read(db: apsw.Connection) -> list[tuple[str, int]]:
+    """Return the index as it is on disk."""
     return [(str(name), cast(int, due_ms)) for name, due_ms in db.execute(READ).fetchall()]
 
 
@@ -87,7 +89,7 @@ class AlarmIndex:
     def _open(self) -> tuple[list[tuple[str, int]], bool]:
         try:
             self._db = self._connect()
-            rows = _read(self._db)
+            rows = read(self._db)
             complete = self._db.pragma("user_version") == COMPLETE
         except (UnusableFile, *NOT_A_DATABASE, apsw.SQLError):  # nothing in it that the shards do not know
             if self._db is not None:

@@ -20,7 +20,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 import trio
 
-from shards import files, repair
+from shards import alarm_index, files, repair
 from shards.actor import Actor
 from shards.alarm_index import AlarmIndex
 from shards.clock import Clock, SystemClock
@@ -89,7 +89,7 @@ class Namespace(Generic[S]):
         self._journal = journal
         self._random = randomness
         self._nursery: trio.Nursery  # from `_host` on
-        self._alarms = AlarmIndex(folder / "alarms.sqlite", disk)
+        self._alarms = AlarmIndex(folder / alarm_index.FILE_NAME, disk)
         self._actors: OrderedDict[str, Actor[S]] = OrderedDict()  # least recently used first
         self._slots = trio.Semaphore(limits.open_max)
         self._placed: set[Actor[S]] = set()  # those that have a slot

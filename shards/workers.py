@@ -9,6 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import outcome
@@ -75,10 +76,8 @@ class _Job:
     def run(self) -> None:
         """Work, then wake the task."""
         self._result = outcome.capture(self._work)
-        try:
+        with suppress(trio.RunFinishedError):  # then nobody is left to tell
             self._token.run_sync_soon(self._wake)
-        except trio.RunFinishedError:
-            pass  # nobody is left to tell
 
     def _wake(self) -> None:
         trio.lowlevel.reschedule(self._task, self._result)

@@ -96,10 +96,11 @@ class Client:
     ) -> AsyncGenerator[Confirmation, None]:
         """Append any number of entries; return an async iterator that does it, a Confirmation for each part on disk.
 
-        A bad entry is refused alone and listed in `errors`. Entries leave as they come (those of a Batch together), in requests that end
-        with the first entry that makes them 10,000 entries, 8 MiB or 1 s old (`chunk`); the confirmation comes
-        when a request ends, so an idle source holds the last one back. A request is repeated by itself only if
-        every entry of it names its id. After an exception nothing is known of the entries not yet confirmed.
+        A bad entry is refused alone and listed in `errors`. Entries leave as they come (those of a Batch
+        together), in requests that end with the first entry that makes them 10,000 entries, 8 MiB or 1 s old
+        (`chunk`); the confirmation comes when a request ends, so an idle source holds the last one back. A
+        request is repeated by itself only if every entry of it names its id. After an exception nothing is
+        known of the entries not yet confirmed.
         What the source raises comes out here, once the entries before it are confirmed.
         """
         _require_many(entries)

@@ -5,14 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import apsw
 
 from shards.testing.recorder import Recorder
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
 
 JOURNALS = apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_MAIN_JOURNAL | apsw.SQLITE_OPEN_SUPER_JOURNAL
 
@@ -67,7 +64,7 @@ class RecordedFile(apsw.VFSFile):
             raise sqlite_error(apsw.SQLITE_IOERR_READ)
         return super().xRead(amount, offset)
 
-    def xWrite(self, data: Buffer, offset: int) -> None:
+    def xWrite(self, data: Any, offset: int) -> None:
         """Write what there is room for and record it."""
         if self._disk.dead:
             return

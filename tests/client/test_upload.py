@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from edgequeues.client import (
+    Batch,
     Chunk,
     Client,
     Confirmation,

@@ -1,0 +1,92 @@
+"""The command `edgequeues`: finds the subcommand, and turns whatever goes wrong into one line and an exit code.
+
+Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted, 141 the reader of our output is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from edgequeues.cli.session import Failure, Surroundings
+
+REFUSED, USAGE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
+
+# Loaded when called, so that --help and each command import no more than they need.
+COMMANDS = {
+    "serve": ("edgequeues.cli.serve:serve", "Run the server."),
+    "append": ("edgequeues.cli.append:append", "Append entries to a queue."),
+    "read": ("edgequeues.cli.read:read", "Read part of a queue, or one object."),
+    "tail": ("edgequeues.cli.read:tail", "Follow a queue as it grows."),
+    "delete": ("edgequeues.cli.queue:delete", "Delete objects, or a range of a queue."),
+    "queues": ("edgequeues.cli.queue:queues", "List the queues of a space."),
+    "spaces": ("edgequeues.cli.queue:spaces", "List the spaces of a server."),
+    "config": ("edgequeues.cli.queue:config", "Show or change the settings of a queue."),
+    "check": ("edgequeues.cli.check:check", "Verify the files of a data folder."),
+    "bench": ("edgequeues.cli.bench:bench", "Measure this machine."),
+}
+
+
+class Commands(click.Group):
+    """The subcommands, in the order above."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the one that is called."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, name = COMMANDS[cmd_name][0].split(":")
+        command = getattr(import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List them without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="edgequeues", message="%(package)s %(version)s")
+def edgequeues() -> None:
+    """Durable queues. `edgequeues serve` runs the server; the other commands talk to it.
+
+    On a terminal they print tables, into a pipe JSON, one object a line.
+    """
+
+
+def run(args: Sequence[str], surroundings: Surroundings | None = None) -> int:
+    """Run one command line; return its exit code. Raises only what is a bug of ours."""
+    try:
+        code = edgequeues.main(
+            list(args), "edgequeues", standalone_mode=False, obj=surroundings or Surroundings.real()
+        )
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except Failure as failure:
+        click.echo(f"edgequeues: {failure}", err=True)
+        return REFUSED
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter would complain when it flushes
+        return PIPE_CLOSED
+    return code if isinstance(code, int) else 0
+
+
+def main() -> None:
+    """Entry point of the scripts `edgequeues` and `eq`."""
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""What arguments look like on a command line: addresses, durations, points in time. All raise click.BadParameter."""
+
+from __future__ import annotations
+
+import re
+import time as clock
+from datetime import datetime
+
+import click
+
+from edgequeues.core import dxn
+from edgequeues.core.errors import InvalidDxn
+
+UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|[smhdw])", re.ASCII)
+
+
+def address(value: str) -> dxn.Dxn:
+    """The address of a queue or of an object in it."""
+    try:
+        return dxn.parse(value)
+    except InvalidDxn as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def queue(value: str) -> dxn.Dxn:
+    """The address of a queue."""
+    found = address(value)
+    if found.object is not None:
+        raise click.BadParameter(f"{value} names an object; name its queue: {queue_of(found)}")
+    return found
+
+
+def duration(value: str) -> int:
+    """A length of time like `10s`, `1.5h` or `7d`, in ms."""
+    match = DURATION.fullmatch(value.strip())
+    if match is None:
+        raise click.BadParameter(f"{value!r} is no length of time; write it like 500ms, 10s, 5m, 2h, 7d")
+    return round(float(match[1]) * UNITS_MS[match[2]])
+
+
+def time(value: str) -> int:
+    """A point in time, in unix ms: given so, as ISO 8601 (local unless it says otherwise), or as `10m` (ago)."""
+    if value.isascii() and value.isdigit():
+        return int(value)
+    if DURATION.fullmatch(value.strip()):
+        return clock.time_ns() // 1_000_000 - duration(value)
+    try:
+        return round(datetime.fromisoformat(value).timestamp() * 1000)
+    except (ValueError, OverflowError, OSError):
+        raise click.BadParameter(
+            f"{value!r} is no time; write unix milliseconds, 2024-01-31T12:00, or 10m for ten minutes ago"
+        ) from None
+
+
+def queue_of(found: dxn.Dxn) -> str:
+    """The queue's own address."""
+    return str(dxn.Dxn(found.space, found.queue, None, found.tag))

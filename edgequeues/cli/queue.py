@@ -1,0 +1,170 @@
+"""Commands about whole queues: delete, queues, spaces, config."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from edgequeues.cli import params
+from edgequeues.cli.render import size, when
+from edgequeues.cli.session import Failure, Session, remote
+from edgequeues.client import Client, ConfigChange, QueueConfig
+from edgequeues.core.dxn import Dxn
+from edgequeues.core.errors import InvalidId
+from edgequeues.core.ids import check_space
+
+T = TypeVar("T", ConfigChange, QueueConfig)
+
+
+@click.command()
+@click.argument("dxn", type=params.address)
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--after", metavar="CURSOR", help="Delete what comes after this cursor.")
+@click.option("--before", metavar="CURSOR", help="Delete what comes before this cursor.")
+@click.option("--through", metavar="CURSOR", help="Delete up to this cursor and the entry it stands for.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask before a range is deleted.")
+@remote
+def delete(
+    session: Session,
+    /,
+    dxn: Dxn,
+    ids: Sequence[str],
+    after: str | None,
+    before: str | None,
+    through: str | None,
+    yes: bool,
+) -> None:
+    """Delete the object that DXN names, or from queue DXN the objects with these IDs, or a range.
+
+    \b
+      edgequeues delete dxn:queue:demo:log:some-id
+      edgequeues delete dxn:queue:demo:log id-1 id-2
+      edgequeues delete dxn:queue:demo:log --through CURSOR
+    """
+    cursors = {"after": after, "before": before, "through": through}
+    ranged = any(cursors.values())
+    if dxn.object is not None and (ids or ranged):
+        raise click.UsageError("the DXN names one object already; to select from a queue, name the queue")
+    if dxn.object is None and bool(ids) == ranged:
+        raise click.UsageError("say what to delete: either ids, or a range by --after, --before, --through")
+    if ranged and session.terminal and not yes:
+        which = " and ".join(f"{name} {cursor}" for name, cursor in cursors.items() if cursor)
+        if not click.confirm(f"Delete every entry of {dxn} {which}?", err=True):
+            raise Failure("nothing was deleted")
+
+    async def work(client: Client) -> None:
+        deleted = await client.delete(str(dxn), ids=ids, after=after, before=before, through=through)
+        if session.out.json:
+            session.out.line({"deleted": deleted})
+        else:
+            session.out.text(f"{deleted} deleted")
+
+    session.run(work)
+
+
+@click.command()
+@click.argument("space")
+@click.option("--trace", is_flag=True, help="The trace queues beside the space's own.")
+@remote
+def queues(session: Session, /, space: str, trace: bool) -> None:
+    """List the queues of SPACE."""
+    try:
+        check_space(space)
+    except InvalidId as error:
+        raise click.BadParameter(str(error), param_hint="SPACE") from error
+
+    async def work(client: Client) -> None:
+        rows = []
+        async for queue in client.queues(space, tag="trace" if trace else None):
+            if session.out.json:
+                session.out.line(queue)
+            name = queue.config.name or ""
+            count, oldest = str(queue.entries), when(queue.oldest)
+            rows.append((name, queue.id, queue.config.kind, count, size(queue.bytes), oldest, queue.dxn))
+        if not session.out.json:
+            columns = ("name", "id", "kind", "entries", "bytes", "oldest", "dxn")
+            session.out.table(columns, rows, right=("entries", "bytes"))
+
+    session.run(work)
+
+
+@click.command()
+@remote
+def spaces(session: Session, /) -> None:
+    """List the spaces of the server."""
+
+    async def work(client: Client) -> None:
+        rows = []
+        async for space in client.spaces():
+            if session.out.json:
+                session.out.line(space)
+            rows.append((space.id, space.tag))
+        if not session.out.json:
+            session.out.table(("space", "tag"), rows)
+
+    session.run(work)
+
+
+@click.command()
+@click.argument("dxn", type=params.queue)
+@click.argument("changes", nargs=-1, metavar="[NAME=VALUE]...")
+@click.option(
+    "--replace", is_flag=True, help="Set what is not named to its default; makes the queue if need be."
+)
+@remote
+def config(session: Session, /, dxn: Dxn, changes: Sequence[str], replace: bool) -> None:
+    """Show the settings of queue DXN, or change some: name, max_age_ms, max_entries, mutable.
+
+    A VALUE is JSON, or text where that is meant; `null` takes a setting back.
+
+    \b
+      edgequeues config dxn:queue:demo:log
+      edgequeues config dxn:queue:demo:log max_age_ms=60000 name=events
+    """
+    wanted = dict(_setting(change) for change in changes)
+    whole = _as(QueueConfig, wanted) if replace else None
+    some = _as(ConfigChange, wanted) if wanted and not replace else None
+
+    async def work(client: Client) -> None:
+        if whole is not None:
+            result = await client.configure(str(dxn), whole)
+        elif some is not None:
+            result = await client.reconfigure(str(dxn), some)
+        else:
+            result = await client.config(str(dxn))
+        if session.out.json:
+            session.out.line(result)
+        else:
+            session.out.fields(msgspec.to_builtins(result))
+
+    if wanted:
+        _as(
+            QueueConfig if replace else ConfigChange, wanted
+        )  # a mistake is found before anything is connected
+    session.run(work)
+
+
+def _setting(change: str) -> tuple[str, Any]:
+    name, equals, value = change.partition("=")
+    if not equals:
+        raise click.UsageError(f"{change!r} is not NAME=VALUE")
+    if name == "name":
+        return name, None if value in ("null", "") else value.strip('"')
+    try:
+        return name, msgspec.json.decode(value)
+    except msgspec.DecodeError:
+        return name, value
+
+
+def _as(kind: type[T], wanted: dict[str, Any]) -> T:
+    known = [field.name for field in msgspec.structs.fields(kind)]
+    for name in wanted:
+        if name not in known:
+            raise click.UsageError(f"no such setting: {name}; known are {', '.join(known)}")
+    try:
+        return msgspec.convert(wanted, kind)
+    except msgspec.ValidationError as error:
+        raise click.UsageError(f"not a value of this setting: {error}") from error

@@ -1,0 +1,115 @@
+"""What every command that talks to a server shares: its options, a connected client, errors in one line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec
+
+import click
+
+from edgequeues.cli.render import Output, clean
+
+if TYPE_CHECKING:  # importing the client costs a tenth of a second, which --help need not pay
+    from edgequeues.client import Client, ClientError
+
+P = ParamSpec("P")
+DEFAULT_SERVER = "http://127.0.0.1:8700"
+
+
+class Failure(Exception):
+    """An expected end: the message, one line, is all there is to say. Exit code 1."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a command finds around it. terminal: is somebody looking at stdout?"""
+
+    connect: Callable[[str], AbstractAsyncContextManager[Client]]
+    terminal: bool
+
+    @classmethod
+    def real(cls) -> Surroundings:
+        """The process's own."""
+
+        def connect(url: str) -> AbstractAsyncContextManager[Client]:
+            from edgequeues.client import Client
+
+            return Client(url)
+
+        return cls(connect, sys.stdout.isatty())
+
+
+@dataclass(frozen=True)
+class Session:
+    """One command's server and output."""
+
+    server: str
+    out: Output
+    terminal: bool
+    connect: Callable[[str], AbstractAsyncContextManager[Client]]
+
+    def run(self, work: Callable[[Client], Awaitable[None]]) -> None:
+        """Do `work` with a connected client. Raises Failure for whatever the server or the network says no to."""
+        import trio
+
+        from edgequeues.client import ClientError
+
+        async def connected() -> None:
+            async with self.connect(self.server) as client:
+                await work(client)
+
+        try:
+            trio.run(connected)
+        except ClientError as error:
+            raise Failure(clean(explain(error))) from error
+        except ValueError as error:
+            if "server address" not in str(error):
+                raise
+            raise click.BadParameter(str(error), param_hint="--server") from error
+
+
+def explain(error: ClientError) -> str:
+    """What happened, where, and what to do, in one line."""
+    from edgequeues.client import BadAnswer, Refused, Unavailable, Unreachable
+
+    if isinstance(error, Unreachable):
+        unsure = "; it may have been done all the same" if error.maybe_done else ""
+        return f"{error}{unsure}. Is the server running (edgequeues serve), and is --server its address?"
+    if isinstance(error, Unavailable):
+        wait = "later" if error.retry_after_s is None else f"in {error.retry_after_s:g} s"
+        return f"the server cannot do it now: {error}. Try again {wait}"
+    if isinstance(error, Refused):
+        return f"refused: {error}"
+    if isinstance(error, BadAnswer):
+        return f"{error}. Is --server the address of an edgequeues server?"
+    return f"the server failed: {error}. Its log says more"
+
+
+def remote(command: Callable[Concatenate[Session, P], None]) -> Callable[P, None]:
+    """Give a command --server and --json, and a Session as its first argument."""
+
+    @click.option(
+        "--server",
+        envvar="EDGEQUEUES_SERVER",
+        default=DEFAULT_SERVER,
+        show_default=True,
+        metavar="URL",
+        show_envvar=True,
+        help="The server to talk to.",
+    )
+    @click.option(
+        "--json", "as_json", is_flag=True, help="Print JSON, one object a line, also on a terminal."
+    )
+    @wraps(command)
+    def with_session(*args: P.args, **kwargs: P.kwargs) -> None:
+        server, as_json = str(kwargs.pop("server")), bool(kwargs.pop("as_json"))
+        surroundings = click.get_current_context().find_object(Surroundings)
+        assert surroundings is not None
+        out = Output(json=as_json or not surroundings.terminal)
+        command(Session(server, out, surroundings.terminal, surroundings.connect), *args, **kwargs)
+
+    return with_session

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import resource
+from dataclasses import dataclass, replace
 
 MIB = 1024 * 1024
 
@@ -23,3 +24,21 @@ class Limits:
     reserve_bytes: int = 8 * MIB  # room kept for deletes and checkpoints on a full disk
     alarms_at_once: int = 8  # shards woken by their alarms at the same time
     cache_kib: int = 2048  # SQLite page cache a shard, at most
+
+
+FILES_A_SHARD = 6  # database and -wal on two connections, our own -wal descriptor, -shm
+
+
+def fit_files(limits: Limits, others: int) -> Limits:
+    """Raise this process's limit on open files to what `limits` and `others` (sockets and such) need.
+
+    Returns limits with `open_max` lowered to what the system allows, at least 1.
+    """
+    wanted = limits.open_max * FILES_A_SHARD + others
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return limits
+    return replace(limits, open_max=max(1, (soft - others) // FILES_A_SHARD))

@@ -7,6 +7,7 @@ stopping ends all of them in bounded time.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
@@ -177,9 +178,6 @@ async def _turn_away(stream: trio.SocketStream) -> None:
         b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n"
         b"content-length: %d\r\nretry-after: 1\r\nconnection: close\r\n\r\n" % len(body)
     )
-    with trio.move_on_after(1):
-        try:
-            await stream.send_all(head + body)
-        except trio.BrokenResourceError:
-            pass  # gone already
+    with trio.move_on_after(1), suppress(trio.BrokenResourceError):
+        await stream.send_all(head + body)
     await stream.aclose()

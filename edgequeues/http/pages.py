@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from typing import Any, cast
 
 from quart import Response
 from quart_trio import QuartTrio
@@ -11,6 +12,7 @@ from werkzeug.exceptions import MethodNotAllowed as NotThisMethod
 
 from edgequeues.core.errors import EdgeQueuesError, InvalidRequest, MethodNotAllowed, RouteNotFound
 from edgequeues.http import problems
+from edgequeues.http.server import App
 
 ROUTES = (
     ("POST /v1/<q>", "append entries"),
@@ -34,7 +36,7 @@ PAGE = """<!doctype html>
 """
 
 
-def make_pages() -> QuartTrio:
+def make_pages() -> App:
     """Build the app for people."""
     app = QuartTrio(__name__, static_folder=None)
     routes = "".join(f"<li><code>{escape(route)}</code>: {what}</li>" for route, what in ROUTES)
@@ -46,11 +48,11 @@ def make_pages() -> QuartTrio:
         """Say what this is."""
         return Response(page, content_type="text/html; charset=utf-8")
 
-    @app.errorhandler(HTTPException)  # type: ignore[type-var]
+    @app.errorhandler(HTTPException)
     async def refuse(error: HTTPException) -> Response:
         return _problem(error)
 
-    return app
+    return cast(App, cast(Any, app))  # the same thing, said by other types
 
 
 def _problem(error: HTTPException) -> Response:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
+import click
 import pytest
 
+from edgequeues.cli.main import COMMANDS, edgequeues
 from edgequeues.http import problems
+from edgequeues.settings import settings
 
 from . import tree
 
@@ -82,6 +85,27 @@ def test_every_error_code_is_in_the_protocol() -> None:
     codes = {fault.code for fault in problems.TABLE.values()} | {problems.INTERNAL.code}
     page = tree.text("docs/protocol/native.md")
     missing = sorted(code for code in codes if f"`{code}`" not in page)
+    assert not missing
+
+
+def test_every_setting_is_in_the_guide() -> None:
+    page = tree.text("docs/guides/settings.md")
+    missing = [setting.name for setting in settings() if f"`{setting.name}`" not in page]
+    assert not missing
+
+
+def test_every_command_and_option_is_in_the_guide() -> None:
+    page = tree.text("docs/guides/cli.md")
+    missing = []
+    for name in COMMANDS:
+        command = edgequeues.get_command(click.Context(edgequeues), name)
+        assert command is not None
+        flags = [
+            option.opts[-1]
+            for option in command.params
+            if isinstance(option, click.Option) and not option.hidden
+        ]
+        missing += [what for what in (f"edgequeues {name}", *flags) if what not in page]
     assert not missing
 
 

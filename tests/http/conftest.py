@@ -1,0 +1,31 @@
+"""A server over a fresh folder, in virtual time, and a client that calls it in-process."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from edgequeues.app import open_app
+from edgequeues.http.server import Server
+from shards.testing import InlineDisk, TrioClock
+
+from .asgi import Client
+
+
+@pytest.fixture
+async def clock() -> TrioClock:
+    return TrioClock()
+
+
+@pytest.fixture
+async def server(tmp_path: Path, clock: TrioClock) -> AsyncIterator[Server]:
+    async with open_app(tmp_path / "data", clock=clock, disk=InlineDisk(), randomness=random.Random(1)) as app:
+        yield app
+
+
+@pytest.fixture
+async def client(server: Server) -> Client:
+    return Client(server)

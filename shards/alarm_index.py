@@ -60,9 +60,7 @@ class AlarmIndex:
         self._disk = disk
         self._db: apsw.Connection | None = None
         self._due: dict[str, int] = {}  # as the shards have it
-        self._durable: dict[
-            str, int
-        ] = {}  # as the disk has it, or a bound below that while a write is under way
+        self._durable: dict[str, int] = {}  # as the disk has it; while a write is under way, never earlier
         self._heap: list[tuple[int, str]] = []
         self._ringing: set[str] = set()
         self._changed = trio.Event()  # something is due earlier than all else
@@ -70,6 +68,7 @@ class AlarmIndex:
         self._waits: list[_Wait] = []
         self._work = trio.Event()
         self._urgent = trio.Event()
+        self._refused = False  # the disk refused a write or sync: the file is not to be trusted any more
         self._stopping = False
 
     def __len__(self) -> int:
@@ -91,16 +90,20 @@ class AlarmIndex:
             self._db = self._connect()
             rows = read(self._db)
             complete = self._db.pragma("user_version") == COMPLETE
-        except (UnusableFile, *NOT_A_DATABASE, apsw.SQLError):  # nothing in it that the shards do not know
-            if self._db is not None:
-                self._db.close(True)
-            for suffix in ("", "-wal", "-shm"):
-                self._disk.remove(Path(f"{self.path}{suffix}"))
-            complete = False
-            self._db = self._connect()
-            rows = []
+        except (UnusableFile, *NOT_A_DATABASE, apsw.SQLError):
+            rows, complete = [], False
+            self._start_over()
         self._disk.sync_folder(self.path.parent)
         return rows, complete
+
+    def _start_over(self) -> None:
+        """Begin a new file: there is nothing in the old one that the shards do not know."""
+        if self._db is not None:
+            self._db.close(True)
+            self._db = None
+        for suffix in ("", "-wal", "-shm"):
+            self._disk.remove(Path(f"{self.path}{suffix}"))
+        self._db = self._connect()
 
     def _connect(self) -> apsw.Connection:
         db = connect(self.path, self._disk.vfs, cache_kib=256)
@@ -233,11 +236,20 @@ class AlarmIndex:
                 self._dirty.setdefault(name, due_ms)  # tried again with the next change
             elif due_ms is not None:
                 self._durable[name] = due_ms
+        if isinstance(error, apsw.IOError | OSError):
+            self._refused = True
+            self._durable.clear()
+            self._dirty = {**self._due, **self._dirty}
+            self._work.set()
         for wait in waits:
             wait.error = error
             wait.done.set()
 
     def _store(self, changes: list[tuple[str, int | None]]) -> None:
+        if self._refused:
+            self._start_over()
+            self._disk.sync_folder(self.path.parent)
+            self._refused = False
         db = self._db
         assert db is not None
         with db:

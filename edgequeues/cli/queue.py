@@ -140,10 +140,6 @@ def config(session: Session, /, dxn: Dxn, changes: Sequence[str], replace: bool)
         else:
             session.out.fields(msgspec.to_builtins(result))
 
-    if wanted:
-        _as(
-            QueueConfig if replace else ConfigChange, wanted
-        )  # a mistake is found before anything is connected
     session.run(work)
 
 

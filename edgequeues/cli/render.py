@@ -11,6 +11,8 @@ from typing import Protocol
 import msgspec
 
 DATA_CHARS_MAX = 1_000  # of an entry's data in a table; more never fits
+LAST_CHARS_MIN = 24  # of the last column; a narrower terminal has to wrap
+GAP_CHARS = 3  # between columns
 
 
 class Output:
@@ -32,25 +34,30 @@ class Output:
     def table(
         self, columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()
     ) -> None:
-        """Print a table; columns named in `right` are aligned there, the last one is cut where it does not fit."""
+        """Print a table. Columns named in `right` are aligned there; the last one is cut where it does not fit."""
         from rich.box import SIMPLE_HEAD
+        from rich.cells import cell_len
         from rich.console import Console
         from rich.table import Table
         from rich.text import Text
 
+        cells = [[clean(cell) for cell in row] for row in rows]
+        widths = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
         table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-        for name in columns:
-            last = name == columns[-1]
+        for name, width in zip(columns, widths, strict=True):
+            least = min(width, LAST_CHARS_MIN) if name == columns[-1] else width
             table.add_column(
                 name,
                 justify="right" if name in right else "left",
                 no_wrap=True,
-                overflow="ellipsis" if last else "fold",
-                ratio=1 if last and len(columns) > 1 else None,
+                overflow="ellipsis",
+                min_width=least,
             )
-        for row in rows:
-            table.add_row(*(Text(clean(cell)) for cell in row))
-        Console(file=sys.stdout, highlight=False).print(table)
+        for row in cells:
+            table.add_row(*map(Text, row))
+        console = Console(file=sys.stdout, highlight=False)
+        least = sum(widths[:-1]) + min(widths[-1], LAST_CHARS_MIN) + GAP_CHARS * len(columns)
+        console.print(table, width=max(console.width, least), crop=False)
 
     def fields(self, values: Mapping[str, object], *, times: Collection[str] = ()) -> None:
         """Print one thing, a field a line; those named in `times` are unix ms."""

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from edgequeues.core import dxn as dxns
+from edgequeues.core import jsontext
 from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import InvalidDxn, InvalidJson, InvalidRequest
 from edgequeues.models import Entry, Page, QueueConfig, QueueInfo
@@ -112,16 +113,23 @@ def queue(text: str) -> Dxn:
 
 def config(body: bytes) -> QueueConfig:
     """Return the settings in `body`, defaults where it says nothing. Raises InvalidJson, InvalidRequest."""
+    jsontext.check(body)
     try:
-        return msgspec.json.decode(body, type=QueueConfig)
-    except msgspec.ValidationError as error:
+        settings = msgspec.json.decode(body, type=QueueConfig)
+    except msgspec.DecodeError as error:
         raise InvalidRequest(str(error)) from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidJson(str(error)) from error
+    names = _names(body)
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidJson(f"{name}: given twice")
+    return settings
 
 
 def config_changes(body: bytes) -> dict[str, object]:
     """Return only the settings that `body` names, checked. Raises as `config` does."""
-    whole = config(body)
-    named: dict[str, Raw] = msgspec.json.decode(body, type=dict[str, Raw])
-    return {name: getattr(whole, name) for name in named}
+    settings = config(body)
+    return {name: getattr(settings, name) for name in _names(body)}
+
+
+def _names(body: bytes) -> list[str]:
+    return [name for name, _ in jsontext.members(body)]

@@ -216,11 +216,11 @@ class Intake:
                     self._failure = error
                     everything.cancel()
                     return
-                self._news.set()
-            if self._input_ended and not self._filling.through:
-                return
             if self._input_ended:
+                if not self._filling.through:
+                    return  # the last line of the answer says it all
                 self._work.set()
+            self._news.set()
 
     async def _settle(self, group: Group) -> None:
         """Store what can be stored of a group, in order; note what cannot."""

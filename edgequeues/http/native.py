@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from edgequeues.core import ids
 from edgequeues.core.dxn import Dxn
-from edgequeues.core.errors import EntryNotFound, InvalidRequest, QueueNotFound, UnsupportedMedia
+from edgequeues.core.errors import InvalidRequest, QueueNotFound, UnsupportedMedia
 from edgequeues.http import codec, envelope, params
 from edgequeues.http.intake import Intake
 from edgequeues.http.reading import Reading, patiently, refuse_cursors
@@ -200,7 +200,7 @@ def _known_tags(request: Request) -> frozenset[str]:
 async def _object(router: Router, dxn: Dxn, object_id: str) -> Response:
     space = await router.find(dxn)
     if space is None:
-        raise EntryNotFound(f"object {object_id} in queue {dxn.queue}")
+        raise QueueNotFound(f"space {dxn.space}")
     return Response(codec.entry(await space.call(SpaceShard.get, dxn.queue, object_id)))
 
 

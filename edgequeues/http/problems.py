@@ -105,15 +105,15 @@ TABLE: dict[type[Exception], Fault] = {
 }
 
 
-class Problem(Struct, frozen=True):
+class Problem(Struct, frozen=True, kw_only=True):
     """The body of every error. Clients switch on `code`; `detail` is for people."""
 
+    type: str = "about:blank"
     title: str
     status: int
     code: str
     detail: str
     retryable: bool
-    type: str = "about:blank"
 
 
 def fault(error: BaseException) -> Fault:

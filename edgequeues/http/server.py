@@ -159,11 +159,11 @@ async def _send_stream(request: Request, response: Response, send: Send) -> None
 
     async def pour() -> None:
         async with aclosing(body):
+            await send({"type": "http.response.start", "status": response.status, "headers": headers})
             if request.method != "HEAD":
                 async for piece in body:
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
 
-    await send({"type": "http.response.start", "status": response.status, "headers": headers})
     try:
         if response.beside is None:
             await request.while_connected(pour)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import apsw
 import msgspec
 
@@ -67,12 +69,20 @@ def problems(db: apsw.Connection) -> list[str]:
 def _not_json(db: apsw.Connection) -> list[str]:
     found: list[str] = []
     for position, data in db.execute(DATA):
-        text = str(data)
-        try:
-            msgspec.json.decode(text, type=msgspec.Raw)
-        except msgspec.DecodeError as error:
-            if "\\ud" not in text and "\\uD" not in text:  # half surrogates are kept, msgspec refuses them
-                found.append(f"the data of entry {position} is not JSON: {error}")
-                if len(found) == ROWS_MAX:
-                    break
+        why_not = _json_fault(str(data))
+        if why_not:
+            found.append(f"the data of entry {position} is not JSON: {why_not}")
+            if len(found) == ROWS_MAX:
+                break
     return found
+
+
+def _json_fault(text: str) -> str:
+    try:
+        msgspec.json.decode(text, type=msgspec.Raw)
+    except msgspec.DecodeError:  # refuses half surrogates too, which are kept
+        try:
+            json.loads(text)
+        except ValueError as error:
+            return str(error)
+    return ""

@@ -176,6 +176,10 @@ class Platter:
         self._marks.append(len(self.ops))
         self.ops.append(Mark(value))
 
+    def failed_syncs(self) -> list[int]:
+        """Return the op numbers at which syncs failed: what went wrong after one shows in cuts close by."""
+        return [at for at, op in enumerate(self.ops) if isinstance(op, SyncFailed)]
+
     def marks_before(self, at: int) -> list[object]:
         """Return what was marked before op `at`, oldest first."""
         marks = (self.ops[number] for number in self._marks[: bisect_left(self._marks, at)])
@@ -193,10 +197,15 @@ class Platter:
         self._cursor.advance(at)
         self._cursor.spill(rng, survivors, target)
 
-    def cuts(self, count: int, rng: random.Random, target: Path, *, since: int = 0) -> Iterator[Cut]:
-        """Yield `count` random cuts after op `since`, in rising order, each in `target` emptied anew."""
-        since = max(since, self.start)
-        for at in sorted(rng.randint(since, len(self.ops)) for _ in range(count)):
+    def cuts(
+        self, count: int, rng: random.Random, target: Path, *, since: int = 0, until: int | None = None
+    ) -> Iterator[Cut]:
+        """Yield `count` random cuts from op `since` to `until`, rising, each in `target` emptied anew.
+
+        By default anywhere from the start to now.
+        """
+        since, until = max(since, self.start), len(self.ops) if until is None else until
+        for at in sorted(rng.randint(since, until) for _ in range(count)):
             seed = rng.getrandbits(32)
             _empty(target)
             self.cut(at, random.Random(seed), target)

@@ -40,9 +40,11 @@ class Recorder(Faults):
         """Fill the empty folder `target` as `Platter.cut` does."""
         self.platter.cut(at, rng, target, survivors)
 
-    def cuts(self, count: int, rng: random.Random, target: Path, *, since: int = 0) -> Iterator[Cut]:
+    def cuts(
+        self, count: int, rng: random.Random, target: Path, *, since: int = 0, until: int | None = None
+    ) -> Iterator[Cut]:
         """Yield random cuts as `Platter.cuts` does."""
-        return self.platter.cuts(count, rng, target, since=since)
+        return self.platter.cuts(count, rng, target, since=since, until=until)
 
     @contextmanager
     def killed(self) -> Iterator[None]:

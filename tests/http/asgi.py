@@ -109,7 +109,13 @@ class Client:
 
     @asynccontextmanager
     async def open(
-        self, method: str, target: str, *, headers: Pairs | None = None, host: bool = True, ahead: float = math.inf
+        self,
+        method: str,
+        target: str,
+        *,
+        headers: Pairs | None = None,
+        host: bool = True,
+        ahead: float = math.inf,
     ) -> AsyncIterator[Exchange]:
         """Start a request whose body is still to be sent. ahead: messages the app may send before one is read."""
         path, _, query = target.partition("?")

@@ -22,7 +22,9 @@ async def clock() -> TrioClock:
 
 @pytest.fixture
 async def server(tmp_path: Path, clock: TrioClock) -> AsyncIterator[Server]:
-    async with open_app(tmp_path / "data", clock=clock, disk=InlineDisk(), randomness=random.Random(1)) as app:
+    async with open_app(
+        tmp_path / "data", clock=clock, disk=InlineDisk(), randomness=random.Random(1)
+    ) as app:
         yield app
 
 

@@ -148,6 +148,15 @@ def test_marks_say_what_was_confirmed_before_a_cut(platter: Platter) -> None:
     assert platter.marks_before(len(platter.ops)) == ["first", "second"]
 
 
+def test_cuts_stay_between_the_ops_asked_for(platter: Platter, tmp_path: Path) -> None:
+    for _ in range(20):
+        sync(platter, file(platter))
+    platter.fail_sync(platter.begin_sync(file(platter)))
+    [failed] = platter.failed_syncs()
+    cuts = platter.cuts(50, random.Random(1), tmp_path / "cut", since=failed - 2, until=failed + 1)
+    assert {cut.at for cut in cuts} == {failed - 2, failed - 1, failed, failed + 1}
+
+
 # -- names ------------------------------------------------------------------------------------------------
 
 

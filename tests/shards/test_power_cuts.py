@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from typing import NamedTuple
 import apsw
 import pytest
 import trio
+from trio._core import _run as scheduler
 
 from shards import actor, files, repair
 from shards.disk import Wal
@@ -102,7 +104,9 @@ def visit(path: Path, disk: FaultyDisk) -> None:
 async def history(
     folder: Path, seed: int, make_disk: Callable[[Path], FaultyDisk], faults: bool
 ) -> FaultyDisk:
-    """Run a namespace under load until its callers are done."""
+    """Run a namespace under load until its callers are done; the seed decides the order of tasks, too."""
+    scheduler.__dict__["_ALLOW_DETERMINISTIC_SCHEDULING"] = True
+    scheduler.__dict__["_r"].seed(seed)
     disk, rng = make_disk(folder), random.Random(seed)
     async with (
         open_namespace(
@@ -141,6 +145,7 @@ def lost(folder: Path, promises: list[object]) -> str:
 
 def missing(path: Path, rows: set[int]) -> str:
     db = apsw.Connection(str(path))
+    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # nothing to keep: the cut is thrown away
     try:
         check = db.pragma("integrity_check")
         there = {number for (number,) in db.execute("SELECT id FROM line").fetchall()} if rows else set()
@@ -149,6 +154,21 @@ def missing(path: Path, rows: set[int]) -> str:
     finally:
         db.close(True)
     return check if check != "ok" else f"{sorted(rows - there)} are gone" if rows - there else ""
+
+
+def moments(disk: FaultyDisk, count: int, rng: random.Random) -> list[int]:
+    """Choose when to cut: half of the cuts anywhere, half soon after a failed sync if there was one."""
+    start, end = disk.platter.start, disk.now
+    failures = disk.platter.failed_syncs()
+    anywhere = [rng.randint(start, end) for _ in range(count // 2 if failures else count)]
+    soon = [min(rng.choice(failures) + rng.randint(1, 80), end) for _ in range(count - len(anywhere))]
+    return sorted(anywhere + soon)
+
+
+def empty(folder: Path) -> None:
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir()
 
 
 async def search(
@@ -161,10 +181,14 @@ async def search(
         folder = tmp_path / str(number)
         folder.mkdir()
         disk = await history(folder, seed, make_disk, faults)
-        for cut in disk.cuts(CUTS // HISTORIES, random.Random(seed), tmp_path / "cut"):
-            problem = lost(cut.folder, cut.marks)
+        rng, cut = random.Random(seed), tmp_path / "cut"
+        for at in moments(disk, CUTS // HISTORIES, rng):
+            cut_seed = rng.getrandbits(32)
+            empty(cut)
+            disk.cut(at, random.Random(cut_seed), cut)
+            problem = lost(cut, disk.marks_before(at))
             if problem:
-                found.append(f"history {seed}, cut {cut.at} with seed {cut.seed}: {problem}")
+                found.append(f"history {seed}, cut {at} with seed {cut_seed}: {problem}")
         disk.close()
     return found
 

@@ -1,0 +1,199 @@
+"""`edgequeues serve`: settings in, a server that says when it is ready, and an orderly end."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+import trio
+
+from edgequeues.cli.session import Failure
+from edgequeues.settings import Settings, SettingsError, load, settings
+from shards.errors import ShardError
+from shards.limits import Limits, fit_files
+
+if TYPE_CHECKING:
+    from edgequeues.http.server import Server
+
+C = TypeVar("C", bound=Callable[..., object])
+
+SPACE_FILES = (
+    8  # descriptors an open space may use: database, -wal and -shm twice, our own -wal, one to spare
+)
+CONNECTION_FILES = 4096
+OTHER_FILES = 128
+
+HINTS = """\
+Try, in another terminal:
+
+  curl {url}/v1/dxn:queue:demo:log --json '{{"entries": [{{"data": {{"hello": "world"}}}}]}}'
+  curl {url}/v1/dxn:queue:demo:log
+  curl -N {url}/v1/dxn:queue:demo:log/subscribe
+  curl -X DELETE '{url}/v1/dxn:queue:demo:log?through=CURSOR'     (a cursor that an answer gave)
+
+or the same with edgequeues append, read, tail and delete. Ctrl-C stops the server.
+"""
+
+
+class BadSettings(click.ClickException):
+    """Shown in one line; wrong usage."""
+
+    exit_code = 2
+
+
+def every_setting(command: C) -> C:
+    """Give a command a flag for each setting, described by the setting itself."""
+    for setting in reversed(settings()):
+        shown = f" Default: {setting.default}." if setting.default else ""
+        metavar = (
+            setting.allowed.replace(",", "").split()[0].upper() if "`" not in setting.allowed else "LEVEL"
+        )
+        text = setting.help + shown
+        command = click.option(setting.flag, setting.name, metavar=metavar, help=text)(command)
+    return command
+
+
+@click.command()
+@click.option(
+    "--config",
+    "file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    envvar="EDGEQUEUES_CONFIG",
+    help="TOML file with settings; the environment and flags win over it.",
+)
+@click.option("--hints", is_flag=True, help="Also print, to stderr, what to try with curl.")
+@every_setting
+def serve(file: Path | None, hints: bool, **flags: str | None) -> None:
+    """Run the server. Prints `ready URL` on stdout once it accepts requests, everything else on stderr.
+
+    SIGTERM or SIGINT stop it: requests under way are finished, then the files are closed. A second one does not wait
+    for the requests. Each setting is also a key of the TOML file and an environment variable, EDGEQUEUES_<NAME>.
+    """
+    from edgequeues.http.hosts import require_loopback
+
+    try:
+        chosen = load(flags=flags, environment=os.environ, file=file)
+        require_loopback(chosen.host)
+    except (SettingsError, ValueError) as error:
+        raise BadSettings(str(error)) from error
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=chosen.log_level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    failures: list[BaseException] = []
+    try:
+        trio.run(_until_stopped, chosen, hints)
+    except* Failure as group:
+        failures += _leaves(group)
+    if failures:
+        raise failures[0]
+
+
+async def _until_stopped(chosen: Settings, hints: bool) -> None:
+    shutdown = trio.Event()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(_heed_signals, shutdown, nursery.cancel_scope)
+        await _serve(chosen, hints, shutdown)
+        nursery.cancel_scope.cancel()
+
+
+async def _serve(chosen: Settings, hints: bool, shutdown: trio.Event) -> None:
+    from edgequeues.app import open_app
+
+    app = open_app(
+        Path(chosen.data),
+        limits=_limits(chosen),
+        spaces_max=chosen.spaces_max,
+        allowed_hosts=chosen.allowed_hosts,
+    )
+    try:
+        server = await app.__aenter__()
+    except OSError as error:
+        raise Failure(f"cannot use the folder {chosen.data}: {_reason(error)}") from error
+    except ShardError as error:
+        raise Failure(str(error)) from error
+    async with AsyncExitStack() as stack:
+        stack.push_async_exit(app)
+        await _listen(server, chosen, hints, shutdown)
+
+
+async def _listen(server: Server, chosen: Settings, hints: bool, shutdown: trio.Event) -> None:
+    from edgequeues.http.listen import serve as listen
+
+    async with trio.open_nursery() as nursery:
+        try:
+            url = await nursery.start(partial(listen, server, chosen.host, chosen.port, shutdown=shutdown))
+        except OSError as error:
+            hint = "; another program has it: stop that, or choose another --port"
+            advice = hint if error.errno == errno.EADDRINUSE else ""
+            where = f"{chosen.host}:{chosen.port}"
+            raise Failure(f"cannot listen on {where}: {_reason(error)}{advice}") from error
+        print(f"ready {url}", flush=True)
+        if hints:
+            click.echo(HINTS.format(url=url), err=True)
+
+
+async def _heed_signals(
+    shutdown: trio.Event,
+    everything: trio.CancelScope,
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """The first signal asks for an orderly end, the second for one without waiting, the third is the system's."""
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        task_status.started()
+        await anext(signals)
+        _note("stopping: finishing the requests under way; again to stop without them")
+        shutdown.set()
+        await anext(signals)
+    _note("stopping now")
+    everything.cancel()
+
+
+def _limits(chosen: Settings) -> Limits:
+    """What of the settings the runtime wants to know, as far as the system allows."""
+    wanted = Limits(
+        mailbox_max=chosen.mailbox_max,
+        open_max=chosen.spaces_open_max,
+        idle_s=chosen.idle_close_s,
+        wal_checkpoint_bytes=chosen.wal_checkpoint_bytes,
+        wal_bytes_max=chosen.wal_bytes_max,
+        reserve_bytes=chosen.reserve_bytes,
+    )
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    half = OTHER_FILES if hard == resource.RLIM_INFINITY else hard // 2
+    fitting = fit_files(wanted, others=min(OTHER_FILES, half))
+    if fitting.open_max < wanted.open_max:
+        _note(
+            f"the system allows {hard} open files, so at most {fitting.open_max} spaces are kept open instead of "
+            f"{wanted.open_max}; raise `ulimit -n` for more"
+        )
+    return fitting
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+def _note(text: str) -> None:
+    click.echo(f"edgequeues: {text}", err=True)

@@ -142,10 +142,10 @@ class Namespace(Generic[S]):
     ) -> T:
         require_plain(verb)
         await trio.lowlevel.checkpoint_if_cancelled()
-        if self._closing:
-            raise ShardClosed(f"shard {name}")
         if self.reserve.full and getattr(verb, "__shard_grows__", False):
             await self.reserve.admit()
+        if self._closing:
+            raise ShardClosed(f"shard {name}")
         turn = Turn(verb, args, kwargs)
         self._actor(name).submit(turn)
         return await turn.answer()
@@ -278,7 +278,6 @@ class Namespace(Generic[S]):
     # -- life -------------------------------------------------------------------------------------------
 
     async def _open(self) -> None:
-        self.reserve.full = False
         await self.reserve.prepare()
         if not await self._alarms.load():
             names = await self.disk.run(lambda: [name for name, _ in files.walk(self.folder)])
@@ -323,12 +322,14 @@ async def open_namespace(
     Raises FolderLocked when another process serves the folder, UnsupportedSQLite, OSError.
     """
     check_version()
+    disk = disk or ThreadDisk()
+    _make(folder, disk)
     with locked(folder):
         namespace = Namespace(
             kind,
             folder,
             clock or SystemClock(),
-            disk or ThreadDisk(),
+            disk,
             limits or Limits(),
             journal or (lambda _name: cast(Journal, EmbeddedJournal())),
             randomness or random.SystemRandom(),
@@ -351,6 +352,14 @@ async def open_namespace(
                     await namespace._close()
         if failed is not None:
             raise failed
+
+
+def _make(folder: Path, disk: Disk) -> None:
+    """Make the folder so that it outlives a power cut."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in missing:
+        disk.sync_folder(path.parent)
 
 
 @contextmanager

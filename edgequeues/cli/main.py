@@ -31,8 +31,19 @@ COMMANDS = {
 }
 
 
+class PipeClosed(Exception):
+    """Whoever read our output is gone. click would end with exit code 1 for a BrokenPipeError."""
+
+
 class Commands(click.Group):
     """The subcommands, in the order above."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the one that is called. Raises PipeClosed too."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise PipeClosed from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Name them."""
@@ -77,7 +88,7 @@ def run(args: Sequence[str], surroundings: Surroundings | None = None) -> int:
         return REFUSED
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
-    except BrokenPipeError:
+    except (BrokenPipeError, PipeClosed):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter would complain when it flushes
         return PIPE_CLOSED
     return code if isinstance(code, int) else 0

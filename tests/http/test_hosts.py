@@ -16,7 +16,7 @@ def test_loopback_may_be_bound(host: str) -> None:
     "host", ["0.0.0.0", "::", "10.0.0.1", "example.org", "", "localhost.example.org", "[::]"]
 )
 def test_anything_else_may_not_be_bound_and_the_error_says_why(host: str) -> None:
-    with pytest.raises(ValueError, match="is not a loopback address.*no access tokens"):
+    with pytest.raises(ValueError, match=r"is not a loopback address.*no access tokens"):
         require_loopback(host)
 
 

@@ -58,7 +58,8 @@ def test_a_problem_tells_the_client_what_to_do() -> None:
         "title": "Not a cursor of this queue",
         "status": 400,
         "code": "invalid_cursor",
-        "detail": "'x' is not a cursor. Use a cursor exactly as an answer of this queue gave it, or start without one.",
+        "detail": "'x' is not a cursor. "
+        "Use a cursor exactly as an answer of this queue gave it, or start without one.",
         "retryable": False,
     }
     assert problems.retry_after(QueueNotFound()) == []

@@ -364,8 +364,7 @@ def _make(folder: Path, disk: Disk) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of `folder` (made if absent). Raises FolderLocked when another process has it."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Hold the lock of `folder`. Raises FolderLocked when another process has it."""
     fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -26,7 +27,7 @@ from edgequeues.cli.session import Failure
 def bench(names: Sequence[str], quick: bool, as_json: bool, folder: Path | None, save: bool) -> None:
     """Measure the benches called NAMES, or all."""
     try:
-        from bench.main import run
+        run = import_module("bench.main").run
     except ModuleNotFoundError as error:
         if error.name not in ("bench", "bench.main"):
             raise

@@ -40,9 +40,7 @@ class Source:
         self._entries = aiter(entries) if isinstance(entries, AsyncIterable) else iter(entries)
         self._ready: deque[object] = deque()  # what is left of a Batch
         self._chunk = chunk
-        self._fault: Exception | None = (
-            None  # what the caller's source raised; httpx must not take it for its own
-        )
+        self._fault: Exception | None = None  # raised by the source: no fault of the transport
         self._sent: list[bytes] = []  # lines of the current chunk so far
         self._sent_bytes = 0
         self._named = True

@@ -157,8 +157,8 @@ def list_queues(
 
 
 def health() -> Call:
-    """Ask whether the server accepts work."""
-    return Call("GET", "/readyz", repeatable=True)
+    """Ask whether the server accepts work. Not repeated: "not now" is an answer."""
+    return Call("GET", "/readyz")
 
 
 class WireNew(Struct, frozen=True, omit_defaults=True):

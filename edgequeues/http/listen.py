@@ -61,7 +61,7 @@ async def serve(
                     accept = partial(trio.serve_listeners, handler_nursery=connections)
                     await accepting.start(accept, front.handle, listeners)
                     task_status.started(_url(listeners[0]))
-                    await (shutdown or trio.Event()).wait()
+                    await (trio.Event() if shutdown is None else shutdown).wait()
                     accepting.cancel_scope.cancel()
                 guard.cancel_scope.deadline = trio.current_time() + GRACE_S
                 await front.stop()

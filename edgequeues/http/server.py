@@ -93,16 +93,20 @@ class Server:
             self._check_host(host)
         origin = headers.get(b"origin")
         if origin is not None and not hosts.is_own_origin(origin):
-            raise ForbiddenOrigin(f"Origin is {origin[:100]!r}")
+            raise ForbiddenOrigin(f"Origin is {_shown(origin)}")
         if b"transfer-encoding" in headers and b"content-length" in headers:
             raise InvalidRequest("a request has either Content-Length or Transfer-Encoding, not both")
         return headers
 
     def _check_host(self, host: bytes) -> None:
         if not hosts.names_this_machine(host) and host.lower() not in self._allowed_hosts:
-            raise Misdirected(f"Host is {host[:100]!r}")
+            raise Misdirected(f"Host is {_shown(host)}")
         if len(self._good_hosts) < HOSTS_REMEMBERED:
             self._good_hosts.add(host)
+
+
+def _shown(value: bytes) -> str:
+    return repr(value[:100].decode("latin-1"))
 
 
 def _refused(method: str, routes: Mapping[str, Route]) -> Response:

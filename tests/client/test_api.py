@@ -120,7 +120,7 @@ async def test_stats_are_typed() -> None:
 
 
 async def test_health_tells_ready_from_not_ready() -> None:
-    client, _ = scripted(ok({"status": "ok"}), *[problem(503, "not_ready")] * 4)
+    client, script = scripted(ok({"status": "ok"}), problem(503, "not_ready", retry_after="2"))
     assert (await client.health()).ready
     health = await client.health()
-    assert (health.ready, health.detail) == (False, "d")
+    assert (health.ready, health.detail, script.pauses) == (False, "d", [])

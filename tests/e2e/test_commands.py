@@ -16,6 +16,8 @@ from edgequeues.client import Client
 
 from .process import PROGRAM, command, environment, lines, serving
 
+pytestmark = pytest.mark.slow
+
 Q = "dxn:queue:demo:log"
 
 

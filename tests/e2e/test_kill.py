@@ -16,6 +16,8 @@ from edgequeues.client import Appended, Client, ClientError, NewEntry, Retry
 
 from .process import command, serving, spawn
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = int(os.environ.get("EDGEQUEUES_KILL_ROUNDS", "50"))
 SEED = int(os.environ.get("EDGEQUEUES_KILL_SEED", random.SystemRandom().randrange(1 << 32)))
 SHARED = "dxn:queue:crowd:shared"
@@ -110,7 +112,6 @@ async def one_round(data: Path, writers: list[Writer], chance: random.Random) ->
             await server.stop(signal.SIGKILL)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings(
     "ignore:Async generator 'httpx:ResourceWarning"
 )  # a body cut off while it is sent

@@ -15,6 +15,8 @@ from edgequeues.client import Client, ConfigChange, NewEntry, QueueConfig, Refus
 
 from .process import command, first_line, lines, serving, spawn
 
+pytestmark = pytest.mark.slow
+
 Q = "dxn:queue:demo:log"
 
 

@@ -41,6 +41,15 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Literal["debug", "info", "warning", "error"],
         Meta(description="What is worth a line on stderr: this and everything graver."),
     ] = "info"
+    connections_max: Annotated[
+        int, Meta(ge=1, le=100_000, description="Connections at once; more are turned away with 503.")
+    ] = 4096
+    shutdown_grace_s: Annotated[
+        float,
+        Meta(
+            ge=0, le=3600, description="A server that is stopping gives requests under way so many seconds."
+        ),
+    ] = 10.0
     spaces_max: Annotated[
         int,
         Meta(ge=1, description="Spaces the folder may hold; the write that would make one more is refused."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
@@ -131,7 +132,7 @@ def append(
         if stream:
             session.run(lambda client: _stream(client, session, dxn, files, options, actor))
         else:
-            given = [("argument", n, text.encode()) for n, text in enumerate(json, 1)] or texts(files)
+            given = [("argument", n, os.fsencode(text)) for n, text in enumerate(json, 1)] or texts(files)
             entries = [_entry(options, *one) for one in given]
             if options.id is not None and len(entries) > 1:
                 raise click.UsageError(f"--id names a single entry, but {len(entries)} were given")
@@ -163,16 +164,18 @@ async def _append(
     client: Client, session: Session, dxn: Dxn, entries: Sequence[NewEntry], actor: str | None
 ) -> None:
     rows: list[tuple[str, str, str, str]] = []
-    with progress("appending") as step:
-        for part in _calls(entries):
-            answer = await client.append(str(dxn), part, actor=actor)
-            for one in answer.results:
-                if session.out.json:
-                    session.out.line(one)
-                rows.append((str(one.position), one.outcome, one.id, one.version))
-            step(len(rows), len(entries))
-    if not session.out.json:
-        session.out.table(("position", "outcome", "id", "version"), rows, right=("position",))
+    try:
+        with progress("appending") as step:
+            for part in _calls(entries):
+                answer = await client.append(str(dxn), part, actor=actor)
+                for one in answer.results:
+                    if session.out.json:
+                        session.out.line(one)
+                    rows.append((str(one.position), one.outcome, one.id, one.version))
+                step(len(rows), len(entries))
+    finally:  # what was stored before a later call failed is shown all the same
+        if not session.out.json:
+            session.out.table(("position", "outcome", "id", "version"), rows, right=("position",))
 
 
 def _calls(entries: Iterable[NewEntry]) -> Iterable[list[NewEntry]]:

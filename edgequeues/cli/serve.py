@@ -134,7 +134,16 @@ async def _listen(server: Server, chosen: Settings, hints: bool, shutdown: trio.
 
     async with trio.open_nursery() as nursery:
         try:
-            url = await nursery.start(partial(listen, server, chosen.host, chosen.port, shutdown=shutdown))
+            serving = partial(
+                listen,
+                server,
+                chosen.host,
+                chosen.port,
+                shutdown=shutdown,
+                grace_s=chosen.shutdown_grace_s,
+                connections_max=chosen.connections_max,
+            )
+            url = await nursery.start(serving)
         except OSError as error:
             hint = "; another program has it: stop that, or choose another --port"
             advice = hint if error.errno == errno.EADDRINUSE else ""
@@ -173,8 +182,10 @@ def _limits(chosen: Settings) -> Limits:
         reserve_bytes=chosen.reserve_bytes,
     )
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    half = OTHER_FILES if hard == resource.RLIM_INFINITY else hard // 2
-    fitting = fit_files(wanted, others=min(OTHER_FILES, half))
+    others = chosen.connections_max + OTHER_FILES
+    if hard != resource.RLIM_INFINITY:
+        others = min(others, hard // 2)  # spaces get half of what little there is
+    fitting = fit_files(wanted, others)
     if fitting.open_max < wanted.open_max:
         _note(
             f"the system allows {hard} open files, so at most {fitting.open_max} spaces are kept open instead of "

@@ -41,15 +41,17 @@ async def serve(
     port: int,
     *,
     shutdown: trio.Event | None = None,
+    grace_s: float = GRACE_S,
+    connections_max: int = CONNECTIONS_MAX,
     task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve until `shutdown` is set, then let requests under way finish for GRACE_S; reports the server's URL.
+    """Serve until `shutdown` is set, then let requests under way finish for `grace_s`; reports the server's URL.
 
-    port: 0 takes a free one. Raises ValueError for a host that is not loopback, OSError where it is taken.
+    port: 0 takes a free one. connections_max: more are turned away with 503. Raises ValueError for a host that is not loopback, OSError where it is taken.
     """
     address = require_loopback(host)
     listeners = await trio.open_tcp_listeners(port, host="127.0.0.1" if "localhost" in address else address)
-    front = Front(app)
+    front = Front(app, connections_max)
     lifespan = Lifespan(front.wrapped, front.config, LifespanState({}))
     async with trio.open_nursery() as nursery:
         await nursery.start(lifespan.handle_lifespan)
@@ -63,7 +65,7 @@ async def serve(
                     task_status.started(_url(listeners[0]))
                     await (trio.Event() if shutdown is None else shutdown).wait()
                     accepting.cancel_scope.cancel()
-                guard.cancel_scope.deadline = trio.current_time() + GRACE_S
+                guard.cancel_scope.deadline = trio.current_time() + grace_s
                 await front.stop()
             guard.cancel_scope.cancel()
         await lifespan.wait_for_shutdown()
@@ -78,16 +80,17 @@ def _url(listener: trio.SocketListener) -> str:
 class Front:
     """The connections of one server."""
 
-    def __init__(self, app: Server) -> None:
+    def __init__(self, app: Server, connections_max: int) -> None:
         self.config = _config()
         self.wrapped = ASGIWrapper(cast(Any, app))
         self._app = app
         self._context = WorkerContext(None)
+        self._connections_max = connections_max
         self._open: set[trio.SocketStream] = set()
 
     async def handle(self, stream: trio.SocketStream) -> None:
         """Serve one connection to its end. A bug in here costs this connection, not the server."""
-        if len(self._open) >= CONNECTIONS_MAX:
+        if len(self._open) >= self._connections_max:
             await _turn_away(stream)
             return
         self._open.add(stream)
@@ -156,6 +159,14 @@ class Http1(H11Protocol):
 class Connection(TCPServer):
     """One connection, with our protocol in place of Hypercorn's choice."""
 
+    _reading: trio.CancelScope | None = None
+
+    async def _close(self) -> None:
+        """Close, and end the reading: it may be stuck with a body that its handler has left alone."""
+        await super()._close()
+        if self._reading is not None:
+            self._reading.cancel()
+
     async def _read_data(self) -> None:
         wrapper = self.protocol
         wrapper.protocol = Http1(
@@ -169,15 +180,20 @@ class Connection(TCPServer):
             wrapper.server,
             wrapper.send,
         )
-        await super()._read_data()
+        with trio.CancelScope() as self._reading:
+            await super()._read_data()
+        await self.idle_task.stop()  # it would hold the socket of a client that left until IDLE_S are over
 
 
 async def _turn_away(stream: trio.SocketStream) -> None:
-    body = problem_body(Overloaded(f"{CONNECTIONS_MAX} connections"))
+    body = problem_body(Overloaded())
     head = (
         b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n"
         b"content-length: %d\r\nretry-after: 1\r\nconnection: close\r\n\r\n" % len(body)
     )
     with trio.move_on_after(1), suppress(trio.BrokenResourceError):
         await stream.send_all(head + body)
+        await stream.send_eof()
+        while await stream.receive_some():  # what is left unread would reset the connection, answer and all
+            pass
     await stream.aclose()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -15,7 +15,7 @@ import trio
 
 from edgequeues.core.errors import EdgeQueuesError, InvalidRequest, MethodNotAllowed
 from edgequeues.http import compress, hosts, params, problems
-from edgequeues.http.problems import ForbiddenOrigin, Misdirected
+from edgequeues.http.problems import ForbiddenOrigin, Misdirected, RequestTimeout
 from edgequeues.http.routes import ClientGone, Headers, Receive, Request, Response, Route, Table
 from edgequeues.http.waits import Waits
 
@@ -23,8 +23,7 @@ Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-DRAIN_BYTES = 1024 * 1024  # of a body nobody wants, read before the refusal, which else may never arrive
-DRAIN_S = 1.0
+LINGER_S = 5.0  # for a client to end a body nobody wants, before the connection is closed under it
 HOSTS_REMEMBERED = 64
 
 log = logging.getLogger("edgequeues.http")
@@ -133,21 +132,26 @@ async def _send_whole(request: Request, response: Response, body: bytes, send: S
                 headers.append(compress.HEADER)
                 body = await compress.whole(body)
         headers.append((b"content-length", b"%d" % len(body)))
-    if request.body_is_left:
-        await _drain(request)
-    await send({"type": "http.response.start", "status": response.status, "headers": headers})
-    await send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else body})
+    if request.method == "HEAD":
+        body = b""
+    start = {"type": "http.response.start", "status": response.status, "headers": headers}
+    if not request.body_is_left:
+        await send(start)
+        await send({"type": "http.response.body", "body": body})
+        return
+    # Closing a socket with unread input resets it, and the client might lose the answer it was sent.
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_discard, request)
+        await send(start)
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+        nursery.cancel_scope.deadline = trio.current_time() + LINGER_S
+    await send({"type": "http.response.body", "body": b""})
 
 
-async def _drain(request: Request) -> None:
-    """Closing a socket with unread input resets it, and the client may lose the answer it was sent."""
-    left = DRAIN_BYTES
-    try:
-        with trio.move_on_after(DRAIN_S):
-            while left > 0 and (piece := await request.piece()):
-                left -= len(piece)
-    except ClientGone:
-        pass  # then the answer goes nowhere, as any other would
+async def _discard(request: Request) -> None:
+    with suppress(ClientGone, RequestTimeout):
+        while await request.piece():
+            pass
 
 
 async def _send_stream(request: Request, response: Response, send: Send) -> None:
@@ -182,5 +186,6 @@ async def _send_stream(request: Request, response: Response, send: Send) -> None
             log.warning("a streamed answer was cut short: %s", error)
         return
     if request.body_is_left:
-        await _drain(request)
+        with trio.move_on_after(LINGER_S):
+            await _discard(request)
     await send({"type": "http.response.body", "body": b""})

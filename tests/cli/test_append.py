@@ -130,3 +130,11 @@ def test_a_table_is_printed_on_a_terminal(shell: Shell) -> None:
     out = shell.ok("append", Q, "1", "--id", "a", terminal=True).out
     assert out.split()[:4] == ["position", "outcome", "id", "version"]
     assert out.splitlines()[-1].split()[:3] == ["1", "new", "a"]
+
+
+def test_what_is_stored_before_a_call_fails_is_shown(shell: Shell) -> None:
+    lines = b"".join(b'{"data":%d,"id":"e%d"}\n' % (n, n % 1_500) for n in range(2_001))
+    failed = shell("append", Q, "--envelope", stdin=lines.replace(b'"e1400"', b'"not an id"'), terminal=True)
+    assert failed.code == 1
+    assert len(failed.out.splitlines()) == 2 + 1_000
+    assert "[invalid_id]" in failed.err

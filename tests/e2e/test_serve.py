@@ -6,6 +6,8 @@ import asyncio
 import json
 import signal
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ import trio
 
 from edgequeues.client import Client, ConfigChange, NewEntry, QueueConfig, Refused, Retry, Unreachable
 
-from .process import command, first_line, lines, serving, spawn
+from .process import Running, command, first_line, lines, serving, spawn
 
 pytestmark = pytest.mark.slow
 
@@ -118,20 +120,35 @@ async def test_a_signal_ends_it_in_order_even_with_clients_waiting(data: Path, s
                 assert await server.stop(signum) == 0
 
 
+@asynccontextmanager
+async def upload_under_way(server: Running) -> AsyncIterator[None]:
+    """A request that the server cannot finish, since its body goes on and on."""
+    host, _, port = server.url.removeprefix("http://").partition(":")
+    async with await trio.open_tcp_stream(host, int(port)) as stream:
+        head = f"POST /v1/{Q} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/x-ndjson\r\n"
+        body = 'transfer-encoding: chunked\r\n\r\nc\r\n{"data": 1}\n\r\n'
+        await stream.send_all((head + body).encode())
+        async with Client(server.url) as client:
+            while not (await client.read(Q, wait_s=10)).entries:
+                pass
+        yield
+
+
+async def test_a_stopping_server_gives_requests_under_way_its_grace_and_no_more(data: Path) -> None:
+    async with serving(data, "--shutdown-grace-s", "1.5") as server, upload_under_way(server):
+        began = trio.current_time()
+        assert await server.stop() == 0
+        assert 1.4 < trio.current_time() - began < 5
+
+
 async def test_a_second_signal_does_not_wait_for_requests(data: Path) -> None:
-    async with serving(data) as server:
-        host, _, port = server.url.removeprefix("http://").partition(":")
-        async with await trio.open_tcp_stream(host, int(port)) as stream:
-            head = f"POST /v1/{Q} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/x-ndjson\r\n"
-            body = 'transfer-encoding: chunked\r\n\r\nc\r\n{"data": 1}\n\r\n'
-            await stream.send_all((head + body).encode())
-            await trio.sleep(0.3)
-            server.process.send_signal(signal.SIGTERM)
-            with trio.move_on_after(1.0):
-                await server.process.wait()
-            assert server.process.returncode is None  # the upload is under way, so it waits
-            with trio.fail_after(2.5):
-                assert await server.stop() == 0
+    async with serving(data, "--shutdown-grace-s", "60") as server, upload_under_way(server):
+        server.process.send_signal(signal.SIGTERM)
+        with trio.move_on_after(1.0):
+            await server.process.wait()
+        assert server.process.returncode is None
+        with trio.fail_after(5):
+            assert await server.stop() == 0
 
 
 async def test_a_second_server_on_the_folder_is_refused_in_one_line(data: Path) -> None:

@@ -94,7 +94,7 @@ class EntryNotFound(EdgeQueuesError):
 
 
 class NameTaken(EdgeQueuesError):
-    """Another queue of the space has this name, or one that differs only in case, dash or underscore. Choose another."""
+    """Another queue of the space has this name, or one that counts as the same in snake_case. Choose another."""
 
     code = "name_taken"
 

@@ -11,7 +11,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
-import h11
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
@@ -47,7 +46,8 @@ async def serve(
 ) -> None:
     """Serve until `shutdown` is set, then let requests under way finish for `grace_s`; reports the server's URL.
 
-    port: 0 takes a free one. connections_max: more are turned away with 503. Raises ValueError for a host that is not loopback, OSError where it is taken.
+    port: 0 takes a free one. connections_max: more are turned away with 503.
+    Raises ValueError for a host that is not loopback, OSError where it is taken.
     """
     address = require_loopback(host)
     listeners = await trio.open_tcp_listeners(port, host="127.0.0.1" if "localhost" in address else address)
@@ -152,7 +152,7 @@ class BoundedStream:
 class Http1(H11Protocol):
     """HTTP/1.1 that stays HTTP/1.1."""
 
-    async def _check_protocol(self, event: h11.Request) -> None:
+    async def _check_protocol(self, event: Any) -> None:
         """Offers of HTTP/2 are not taken up; an answer in HTTP/1.1 is always right."""
 
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from html import escape
 from typing import Any, cast
 
-from quart import Response
 from quart_trio import QuartTrio
-from werkzeug.exceptions import HTTPException
-from werkzeug.exceptions import MethodNotAllowed as NotThisMethod
 
-from edgequeues.core.errors import EdgeQueuesError, InvalidRequest, MethodNotAllowed, RouteNotFound
+from edgequeues.core.errors import InvalidRequest, MethodNotAllowed, RouteNotFound
 from edgequeues.http import problems
 from edgequeues.http.server import App
 
@@ -36,38 +33,37 @@ PAGE = """<!doctype html>
 """
 
 
+Answer = tuple[bytes, int, dict[str, str]]
+
+
 def make_pages() -> App:
     """Build the app for people."""
     app = QuartTrio(__name__, static_folder=None)
     routes = "".join(f"<li><code>{escape(route)}</code>: {what}</li>" for route, what in ROUTES)
     links = " &middot; ".join(f'<a href="{path}">{what}</a>' for path, what in LINKS)
-    page = PAGE.format(routes=routes, links=links)
+    page = PAGE.format(routes=routes, links=links).encode()
 
     @app.get("/")
-    async def index() -> Response:
+    async def index() -> Answer:
         """Say what this is."""
-        return Response(page, content_type="text/html; charset=utf-8")
+        return page, 200, {"content-type": "text/html; charset=utf-8"}
 
-    @app.errorhandler(HTTPException)
-    async def refuse(error: HTTPException) -> Response:
+    @app.errorhandler(Exception)
+    async def refuse(error: Exception) -> Answer:
         return _problem(error)
 
     return cast(App, cast(Any, app))  # the same thing, said by other types
 
 
-def _problem(error: HTTPException) -> Response:
-    found: EdgeQueuesError
-    if isinstance(error, NotThisMethod):
-        found = MethodNotAllowed()
-    elif error.code == 404:
+def _problem(error: Exception) -> Answer:
+    """What the framework refuses carries a status as `code`; what does not is a bug in a page."""
+    found, headers = error, {"content-type": problems.MEDIA.decode()}
+    status = getattr(error, "code", None)
+    if status == 404:
         found = RouteNotFound()
-    elif error.code is not None and error.code < 500:
-        found = InvalidRequest(error.description or "")
-    else:
-        return Response(problems.body(error), status=500, content_type=problems.MEDIA.decode())
-    response = Response(
-        problems.body(found), status=problems.fault(found).status, content_type=problems.MEDIA.decode()
-    )
-    if isinstance(error, NotThisMethod):
-        response.headers["Allow"] = ", ".join(sorted(error.valid_methods or ()))
-    return response
+    elif status == 405:
+        found = MethodNotAllowed()
+        headers["allow"] = ", ".join(sorted(getattr(error, "valid_methods", None) or ()))
+    elif isinstance(status, int) and 400 <= status < 500:
+        found = InvalidRequest(str(getattr(error, "description", "")))
+    return problems.body(found), problems.report(found, "a page").status, headers

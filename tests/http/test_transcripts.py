@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from .asgi import Client
 from .transcript import BLOCK, FOLDER, PAGE, Player, quoted, steps
 
-FILES = sorted(FOLDER.glob("native/*.txt"))
+TEXTS = {str(path.relative_to(FOLDER)): path.read_text() for path in sorted(FOLDER.glob("native/*.txt"))}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-async def test_a_transcript_is_what_happens(client: Client, path: Path) -> None:
+@pytest.mark.parametrize("name", TEXTS)
+async def test_a_transcript_is_what_happens(client: Client, name: str) -> None:
     player = Player(client)
-    for step in steps(path.read_text()):
+    for step in steps(TEXTS[name]):
         await player.play(step)
 
 
 def test_the_page_shows_every_transcript_as_it_is() -> None:
     page = PAGE.read_text()
-    assert sorted(BLOCK.findall(page)) == [str(path.relative_to(FOLDER)) for path in FILES]
+    assert sorted(BLOCK.findall(page)) == list(TEXTS)
     assert quoted(page) == page, "run: python -m tests.http.transcript"
 
 

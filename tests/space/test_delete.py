@@ -70,8 +70,8 @@ def test_without_bounds_everything_goes(space: Space) -> None:
 
 
 def test_a_long_range_goes_in_steps_and_spares_what_comes_meanwhile(space: Space) -> None:
-    for first in range(0, 2_500, 500):
-        space.fill(ULID, 500, first)
+    for number in range(0, 2_500, 500):
+        space.fill(ULID, 500, number)
     first = remove(space)
     assert (first.deleted, first.resume) == (ENTRIES_MAX, cursor(space, ENTRIES_MAX))
     assert first.through == cursor(space, 2_500)

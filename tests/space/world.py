@@ -101,7 +101,7 @@ class SpaceFile(Space):
         db.pragma("synchronous", "off")  # what a power cut does is another test's business
         self.opened += 1
         self.context = Context(
-            db, "test", random.Random(self.opened), self.file_id, now_ms=self.clock.now_ms()
+            db, "test", random.Random(f"{self.file_id} {self.opened}"), self.file_id, now_ms=self.clock.now_ms()
         )
         self.shard = SpaceShard(self.context)
         migrate.migrate(db, SpaceShard.migrations, now_ms=self.context.now_ms)
@@ -117,7 +117,7 @@ class SpaceFile(Space):
 
 def changed(ask: RangeQuery, **fields: object) -> RangeQuery:
     values = {field: getattr(ask, field) for field in ask.__struct_fields__}
-    return RangeQuery(**{**values, **fields})  # type: ignore[arg-type]
+    return RangeQuery(**{**values, **fields})
 
 
 def numbers(entries: Sequence[Entry]) -> list[int]:

@@ -39,6 +39,7 @@ Try, in another terminal:
   curl {url}/v1/dxn:queue:demo:log --json '{{"entries": [{{"data": {{"hello": "world"}}}}]}}'
   curl {url}/v1/dxn:queue:demo:log
   curl -N {url}/v1/dxn:queue:demo:log/subscribe
+  curl -X DELETE {url}/v1/dxn:queue:demo:log:ID                    (the id of an entry)
   curl -X DELETE '{url}/v1/dxn:queue:demo:log?through=CURSOR'     (a cursor that an answer gave)
 
 or the same with edgequeues append, read, tail and delete. Ctrl-C stops the server.

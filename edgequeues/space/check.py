@@ -44,10 +44,10 @@ WHERE updated_ts < previous
 """
 SWEEPS = """
 SELECT queue_id || ': entries expire at ' || due || ', the next sweep is at ' || coalesce(sweep_ts, 'no time')
-FROM (SELECT q.queue_id, q.sweep_ts,
+FROM store, (SELECT q.queue_id, q.sweep_ts,
              min(min(coalesce(e.expires_ts, 9e18), coalesce(e.updated_ts + q.max_age_ms, 9e18))) AS due
       FROM queues AS q JOIN queue_entries AS e USING (queue_id) GROUP BY q.queue_id)
-WHERE due < 9e18 AND coalesce(sweep_ts, 9e18) > due
+WHERE due < 9e18 AND coalesce(sweep_ts, 9e18) > max(due, clock_ms)  -- what is overdue is swept from now on
 """
 SWEEP_ALARM = """
 SELECT 'a sweep is due at ' || min(q.sweep_ts) || ', but no alarm is set'

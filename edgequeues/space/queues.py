@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import apsw
@@ -40,7 +41,7 @@ BY_ID = f"SELECT {COLUMNS} FROM queues WHERE queue_id = ?"
 BY_NAME = f"SELECT {COLUMNS} FROM queues WHERE name_snake = ? AND name = ?"
 OWNER = "SELECT queue_id FROM queues WHERE name_snake = ?"
 LIST = f"SELECT {COLUMNS} FROM queues WHERE queue_id > ? ORDER BY queue_id LIMIT ?"
-DUE = f"SELECT {COLUMNS} FROM queues WHERE sweep_ts <= ? ORDER BY sweep_ts LIMIT 1"
+DUE = f"SELECT {COLUMNS} FROM queues WHERE sweep_ts <= ? ORDER BY sweep_ts LIMIT ?"
 SOONEST = "SELECT min(sweep_ts) FROM queues WHERE sweep_ts IS NOT NULL"
 INSERT = (
     "INSERT INTO queues (queue_id, name, name_snake, kind, max_age_ms, max_entries, mutable, created_ts,"
@@ -101,13 +102,12 @@ def owner(db: apsw.Connection, name: str) -> str | None:
 
 def page(db: apsw.Connection, after: str, limit: int) -> list[Queue]:
     """Up to `limit` queues with ids above `after`, in id order."""
-    found = (_queue(row) for row in db.execute(LIST, (after, limit)).fetchall())
-    return [queue for queue in found if queue is not None]
+    return _queues(db.execute(LIST, (after, limit)).fetchall())
 
 
-def overdue(db: apsw.Connection, at: int) -> Queue | None:
-    """The queue whose sweep is longest due at unix ms `at`."""
-    return _queue(db.execute(DUE, (at,)).get)
+def overdue(db: apsw.Connection, at: int, limit: int) -> list[Queue]:
+    """Up to `limit` queues whose sweep is due at unix ms `at`, longest due first."""
+    return _queues(db.execute(DUE, (at, limit)).fetchall())
 
 
 def soonest(db: apsw.Connection) -> int | None:
@@ -153,3 +153,8 @@ def _queue(row: Any) -> Queue | None:
     queue = Queue(*row)
     queue.mutable = bool(queue.mutable)
     return queue
+
+
+def _queues(rows: Iterable[Any]) -> list[Queue]:
+    found = map(_queue, rows)
+    return [queue for queue in found if queue is not None]

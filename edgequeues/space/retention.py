@@ -17,7 +17,7 @@ from edgequeues.space.queues import Queue
 
 SWEEP_ROWS = 1_000  # removed in one turn, over all queues
 SWEEP_BYTES = 16 * 1024 * 1024  # of data removed in one turn, give or take an entry: long ones cost by length
-SWEEP_QUEUES = 50  # looked at in one turn
+SWEEP_QUEUES = 50  # that one turn looks at; they share the above
 TRIM_EXTRA = 8  # an append removes at most twice what it added, and so many more
 
 
@@ -44,7 +44,7 @@ def drop(db: apsw.Connection, queue: Queue, victims: Sequence[Victim]) -> int:
     return deleted
 
 
-def within(victims: list[Victim], bytes_max: int = SWEEP_BYTES) -> list[Victim]:
+def within(victims: list[Victim], bytes_max: int) -> list[Victim]:
     """The first of these, until their data comes to `bytes_max`; one at least."""
     room = bytes_max
     for index, victim in enumerate(victims):
@@ -54,34 +54,34 @@ def within(victims: list[Victim], bytes_max: int = SWEEP_BYTES) -> list[Victim]:
     return victims
 
 
-def sweep(db: apsw.Connection, queue: Queue, at: int, rows_max: int) -> int:
+def sweep(db: apsw.Connection, queue: Queue, at: int, *, rows_max: int, bytes_max: int) -> int:
     """Remove up to `rows_max` expired rows, then those beyond max_entries; note when there will be work again.
 
-    Returns how many rows went. `queues.count` is left to do.
+    About `bytes_max` of data at most goes. Returns how many rows went. `queues.count` is left to do.
     """
-    removed, none_left = clear(db, queue, at, rows_max)
+    removed, none_left = clear(db, queue, at, rows_max, bytes_max)
     if none_left:
-        removed += trim(db, queue, rows_max - removed)
+        removed += trim(db, queue, rows_max - removed, bytes_max)
     queues.wake(db, queue, next_due(db, queue, at))
     return removed
 
 
-def clear(db: apsw.Connection, queue: Queue, at: int, rows_max: int) -> tuple[int, bool]:
+def clear(db: apsw.Connection, queue: Queue, at: int, rows_max: int, bytes_max: int) -> tuple[int, bool]:
     """Remove up to `rows_max` rows that have expired; return how many, and whether none is left."""
     past = aged_ts(queue, at)
     victims = log.aged(db, queue.queue_id, past, rows_max)
     if len(victims) < rows_max:
         victims += log.lapsed(db, queue.queue_id, at, past, rows_max - len(victims))
-    some = within(victims)
+    some = within(victims, bytes_max)
     drop(db, queue, some)
     return len(some), len(some) == len(victims) < rows_max
 
 
-def trim(db: apsw.Connection, queue: Queue, rows_max: int) -> int:
+def trim(db: apsw.Connection, queue: Queue, rows_max: int, bytes_max: int) -> int:
     """Remove up to `rows_max` of the oldest rows beyond max_entries, where none has expired; return how many."""
     if queue.excess <= 0:
         return 0
-    victims = within(log.oldest(db, queue.queue_id, min(queue.excess, rows_max)))
+    victims = within(log.oldest(db, queue.queue_id, min(queue.excess, rows_max)), bytes_max)
     return drop(db, queue, victims)
 
 
@@ -92,24 +92,23 @@ def hold(db: apsw.Connection, queue: Queue, at: int, added: int) -> None:
     """
     if queue.excess <= 0:
         return
-    none_expired = not queue.due(at) or clear(db, queue, at, SWEEP_ROWS)[1]
+    none_expired = not queue.due(at) or clear(db, queue, at, SWEEP_ROWS, SWEEP_BYTES)[1]
     if none_expired:
-        trim(db, queue, 2 * added + TRIM_EXTRA)
+        trim(db, queue, 2 * added + TRIM_EXTRA, SWEEP_BYTES)
     if queue.excess > 0 or queue.due(at):
         queues.wake(db, queue, next_due(db, queue, at))
 
 
 def next_due(db: apsw.Connection, queue: Queue, at: int) -> int | None:
-    """Unix ms at which sweeping will have work; `at` if it has work now, so that the queues take turns."""
-    if queue.excess > 0:
-        return at
-    due_ms = log.next_end(db, queue.queue_id, -1)
+    """Unix ms at which sweeping has or will have work, seen from unix ms `at`; None: never."""
     first = None
     if queue.max_age_ms is not None or queue.aged_ts >= 0:
         first = log.next_age(db, queue.queue_id, -1)
+    times = [log.next_end(db, queue.queue_id, -1)]
     if first is not None and first <= queue.aged_ts:
-        return at
+        times.append(first)
     if first is not None and queue.max_age_ms is not None:
-        aged_at = first + queue.max_age_ms
-        due_ms = aged_at if due_ms is None else min(due_ms, aged_at)
-    return None if due_ms is None else max(due_ms, at)
+        times.append(first + queue.max_age_ms)
+    if queue.excess > 0:
+        times.append(at)
+    return min((ts for ts in times if ts is not None), default=None)

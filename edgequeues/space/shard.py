@@ -83,18 +83,12 @@ class SpaceShard(Shard):
         self._alarm_ms = None
         at = self._time()
         self._pass(at)
-        rows = retention.SWEEP_ROWS
-        for _ in range(retention.SWEEP_QUEUES):
-            due = queues.overdue(self.db, at)
-            if due is None or rows <= 0:
-                break
-            queue = self._queues.get(due.queue_id, due)
-            removed = retention.sweep(self.db, queue, at, rows)
-            if removed:
+        due = queues.overdue(self.db, at, retention.SWEEP_QUEUES)
+        for row in due:
+            queue = self._queues.get(row.queue_id, row)
+            rows_max, bytes_max = retention.SWEEP_ROWS // len(due), retention.SWEEP_BYTES // len(due)
+            if retention.sweep(self.db, queue, at, rows_max=rows_max, bytes_max=bytes_max):
                 queues.count(self.db, queue)
-                rows -= removed
-            if queue.due(at):  # there is more; the other queues come first
-                break
         next_ms = queues.soonest(self.db)
         if next_ms is not None:
             self._sweep_by(next_ms, urgent=next_ms <= at)
@@ -161,7 +155,7 @@ class SpaceShard(Shard):
         victims = log.between(
             self.db, row.queue_id, low, end, ENTRIES_MAX + 1, at=at, aged_ts=retention.aged_ts(row, at)
         )
-        some = retention.within(victims[:ENTRIES_MAX])
+        some = retention.within(victims[:ENTRIES_MAX], retention.SWEEP_BYTES)
         deleted = self._drop(row, some)
         if len(some) == len(victims):
             return Deleted(deleted)

@@ -101,7 +101,11 @@ class SpaceFile(Space):
         db.pragma("synchronous", "off")  # what a power cut does is another test's business
         self.opened += 1
         self.context = Context(
-            db, "test", random.Random(f"{self.file_id} {self.opened}"), self.file_id, now_ms=self.clock.now_ms()
+            db,
+            "test",
+            random.Random(f"{self.file_id} {self.opened}"),
+            self.file_id,
+            now_ms=self.clock.now_ms(),
         )
         self.shard = SpaceShard(self.context)
         migrate.migrate(db, SpaceShard.migrations, now_ms=self.context.now_ms)

@@ -35,13 +35,14 @@ def live(db: apsw.Connection, queue: Queue, at: int) -> tuple[int, int]:
 
 
 def drop(db: apsw.Connection, queue: Queue, victims: Sequence[Victim]) -> int:
-    """Remove these rows and count them out; return how many had not expired. `queues.count` is left to do."""
+    """Remove these rows and count them out; return how many had not expired.
+
+    Left to do: `queues.count`, and `changes` if a reader could notice.
+    """
     log.remove(db, (victim.position for victim in victims))
     queue.entries -= len(victims)
     queue.bytes -= sum(victim.size for victim in victims)
-    deleted = sum(not victim.expired for victim in victims)
-    queue.changes += deleted > 0
-    return deleted
+    return sum(not victim.expired for victim in victims)
 
 
 def within(victims: list[Victim], bytes_max: int) -> list[Victim]:
@@ -82,6 +83,7 @@ def trim(db: apsw.Connection, queue: Queue, rows_max: int, bytes_max: int) -> in
     if queue.excess <= 0:
         return 0
     victims = within(log.oldest(db, queue.queue_id, min(queue.excess, rows_max)), bytes_max)
+    queue.changes += 1
     return drop(db, queue, victims)
 
 

@@ -314,6 +314,7 @@ class SpaceShard(Shard):
     def _drop(self, row: Queue, victims: Sequence[Victim]) -> int:
         deleted = retention.drop(self.db, row, victims)
         if victims:
+            row.changes += 1  # had they all expired, too: a clock that steps back would show some again, not these
             queues.count(self.db, row)
         return deleted
 

@@ -124,3 +124,14 @@ def test_documents_named_in_code_exist() -> None:
     }
     gone = [f"{path}: {document}" for path, document in sorted(named) if not (tree.ROOT / document).is_file()]
     assert not gone
+
+
+def test_every_page_is_in_an_index() -> None:
+    pages = {path for path in tree.documents() if path.startswith("docs/")} - {"docs/README.md"}
+    linked = {
+        resolve(index, groups[0])[0]
+        for index in ("docs/README.md", "docs/adr/README.md")
+        for groups in LINK.findall(tree.text(index))
+    }
+    linked.add("docs/adr/README.md")
+    assert sorted(pages - linked) == []

@@ -43,6 +43,20 @@ async def test_64_callers_share_commits_and_flushes() -> None:
         assert disk.flushes - flushes <= 20
 
 
+async def test_the_flushes_of_two_shards_overlap() -> None:
+    disk = SlowDisk()
+    async with running(Notes, disk=disk) as namespace:
+        refs = [namespace.ref("a"), namespace.ref("b")]
+        for ref in refs:
+            await ref.call(Notes.texts)
+        disk.takes_s, start = 1.0, trio.current_time()
+        async with trio.open_nursery() as nursery:
+            for ref in refs:
+                nursery.start_soon(ref.call, Notes.add, "x")
+        assert trio.current_time() - start == pytest.approx(1.0)
+        disk.takes_s = 0.0
+
+
 async def test_a_batch_holds_no_more_turns_than_its_limit() -> None:
     disk, commits = SlowDisk(), list[None]()
     async with running(Notes, disk=disk, limits=Limits(batch_turns_max=4, batch_ms_max=1000)) as namespace:

@@ -198,7 +198,7 @@ def slow_flush(folder: Path) -> FaultyDisk:
     return FaultyDisk(folder, flush_takes=0.002)
 
 
-async def test_what_was_answered_survives_every_power_cut(tmp_path: Path) -> None:
+async def test_sq_s05_what_was_answered_survives_every_power_cut(tmp_path: Path) -> None:
     assert await search(tmp_path, slow_flush) == []
 
 

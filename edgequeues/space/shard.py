@@ -314,7 +314,8 @@ class SpaceShard(Shard):
     def _drop(self, row: Queue, victims: Sequence[Victim]) -> int:
         deleted = retention.drop(self.db, row, victims)
         if victims:
-            row.changes += 1  # had they all expired, too: a clock that steps back would show some again, not these
+            # Had they all expired, too: a clock that steps back would show some again, but not these.
+            row.changes += 1
             queues.count(self.db, row)
         return deleted
 

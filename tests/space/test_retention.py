@@ -175,6 +175,17 @@ def test_what_has_expired_stays_so_under_a_longer_max_age(
     assert space.rows() == 2
 
 
+def test_an_entry_is_not_born_expired_after_a_change_of_max_age(space: Space) -> None:
+    """The change is dated, so a clock that steps back gives no entry a time before it."""
+    space.configure("q", max_age_ms=50)
+    space.clock.advance(HOUR_MS)
+    space.call(SpaceShard.reconfigure, "q", {"max_age_ms": None})
+    space.clock.advance(-HOUR_MS)
+    space.put("q", "1", "o")
+    assert space.call(SpaceShard.get, "q", "o").data == "1"
+    assert space.append("q", NewEntry("1", "o")).results[0].outcome == "same"
+
+
 # -- max_entries ------------------------------------------------------------------------------------------
 
 

@@ -15,12 +15,14 @@ from shards import journal
 from shards.testing import Direct, FakeClock
 
 QUEUES = st.sampled_from(["alpha", "beta"])
+IDS = [f"01HZY3V000000000000000000{number}" for number in range(2)]  # of queues that pass names to each other
 ENTRIES = st.builds(
     NewEntry,
     data=st.sampled_from(["1", "2", '{"a":"\\ud83d"}', '"x\\u0000y"', '"' + "z" * 5000 + '"']),
     object_id=st.one_of(st.none(), st.sampled_from([f"o{number}" for number in range(6)])),
     type=st.one_of(st.none(), st.just("dxn:type:t:0.1.0")),
     ttl_ms=st.one_of(st.none(), st.integers(1, 5_000)),
+    if_version=st.one_of(st.none(), st.builds("{:016x}@a".format, st.integers(0, 50))),
 )
 CONFIGS = st.builds(
     QueueConfig,
@@ -33,6 +35,7 @@ TURNS = st.one_of(
     st.tuples(st.just("delete"), QUEUES, st.lists(st.sampled_from([f"o{n}" for n in range(6)]), max_size=3)),
     st.tuples(st.just("clear"), QUEUES),
     st.tuples(st.just("configure"), QUEUES, CONFIGS),
+    st.tuples(st.just("rename"), st.sampled_from(IDS), st.sampled_from([None, "x", "y", "z"])),
     st.tuples(st.just("alarm")),
     st.tuples(st.just("wait"), st.integers(-4_000, 4_000)),
 )
@@ -52,6 +55,8 @@ def run(space: Direct[SpaceShard], turn: tuple[object, ...]) -> None:
                 space.call(SpaceShard.delete_range, queue)
             case ("configure", str(queue), QueueConfig() as config):
                 space.call(SpaceShard.configure, queue, config)
+            case ("rename", str(queue), name):
+                space.call(SpaceShard.configure, queue, QueueConfig(name=name))  # type: ignore[arg-type]
             case ("alarm",):
                 space.run_alarm()
             case ("wait", int(by_ms)):

@@ -90,7 +90,7 @@ class Actor(Generic[S]):
         self._checkpointing = False
         self._alarm_ms: int | None = None  # as of the newest commit
         self._failure: Callable[[], ShardError] | None = None
-        self._broken = False  # the disk refused: no flush, no checkpoint any more
+        self._broken = trio.Event()  # the disk refused: no flush, no checkpoint any more
         self._storage: Storage
         self._context: Context
         self._shard: S
@@ -230,9 +230,13 @@ class Actor(Generic[S]):
             await patiently(self._begin)
             try:
                 session = journal.start_recording(self._storage.db) if self._journal.records_effects else None
+                alone = True  # in the transaction so far
                 for turn in source:
                     turns.append(turn)
-                    self._run(turn)
+                    self._run(turn, alone=alone)
+                    alone = not self._storage.db.in_transaction
+                    if alone:
+                        await patiently(self._begin)
                 await self._before_commit(session)
                 wrote = self._storage.commit()
             except Exception as error:
@@ -243,25 +247,30 @@ class Actor(Generic[S]):
     async def _begin(self) -> None:
         self._storage.begin()
 
-    def _run(self, turn: Turn[Any]) -> None:
-        """Run one turn; if it raises, undo it alone. Raises only what ends the whole batch."""
+    def _run(self, turn: Turn[Any], *, alone: bool) -> None:
+        """Run one turn; if it raises, undo it, `alone` with the transaction. Raises only what ends the batch."""
         db, context = self._storage.db, self._context
         emitted = len(context.events)
         context.now_ms = self._host.clock.now_ms()
-        db.execute("SAVEPOINT turn")
+        if not alone:
+            db.execute("SAVEPOINT turn")
         try:
             turn.run(self._shard)
         except DISK_ERRORS:
             raise
         except Exception as error:
-            if not db.in_transaction:  # SQLite undid the whole batch by itself
+            if alone:
+                self._storage.rollback()
+            elif db.in_transaction:
+                db.execute("ROLLBACK TO turn")
+            else:  # SQLite undid the whole batch by itself
                 raise
-            db.execute("ROLLBACK TO turn")
             del context.events[emitted:]
             if self.opened.is_set():  # else `opened` raised: there is nothing to forget, and no more turns
                 self._shard.forget()
             turn.fail(error)
-        db.execute("RELEASE turn")
+        if not alone:
+            db.execute("RELEASE turn")
 
     async def _before_commit(self, session: apsw.Session | None) -> None:
         db = self._storage.db
@@ -332,7 +341,7 @@ class Actor(Generic[S]):
         """The disk refused: nothing held may be confirmed, and the file may not be opened before its repair."""
         failure: Callable[[], ShardError] = lambda: ShardBroken(f"shard {self.name}: {reason}")  # noqa: E731
         log.error("shard %s broke: %s", self.name, reason)
-        self._broken = True
+        self._broken.set()
         self._flush_wanted.set()
         self._gate.break_(failure)
         self._fail(failure)
@@ -345,15 +354,12 @@ class Actor(Generic[S]):
         except OSError as error:
             log.error("shard %s: the marker could not be written either: %s", self.name, error)
 
-    def _failed_for_good(self) -> bool:
-        return self._broken
-
     # -- the disk ---------------------------------------------------------------------------------------
 
     async def _flush(self, nursery: trio.Nursery) -> None:
         """Make commits durable and let their answers out, until the last batch is."""
         gate = self._gate
-        while not self._failed_for_good():
+        while not self._broken.is_set():
             while gate.confirmed < gate.committed:
                 number = gate.committed
                 try:
@@ -361,7 +367,7 @@ class Actor(Generic[S]):
                 except FlushRefused as error:
                     self._break(f"flush: {error}")
                     return
-                if self._failed_for_good():  # a checkpoint broke it meanwhile
+                if self._broken.is_set():  # a checkpoint broke it meanwhile
                     return
                 gate.confirm(number)
                 if gate.confirmed == gate.committed and not self._turns_lock.locked():

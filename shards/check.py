@@ -99,7 +99,7 @@ def repair_all(folder: Path, disk: Disk) -> Iterator[tuple[str, str]]:
         if repair.needed(path):
             try:
                 repair.repair(path, disk)
-            except (ShardError, OSError) as error:
+            except (ShardError, OSError, apsw.Error) as error:
                 yield name, str(error)
             else:
                 yield name, ""

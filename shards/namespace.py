@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
+import apsw
 import trio
 
 from shards import alarm_index, files, repair
@@ -204,7 +205,8 @@ class Namespace(Generic[S]):
         self._repaired.add(actor.name)
         try:
             await self.disk.run(lambda: repair.repair(actor.path, self.disk))
-        except (ShardError, OSError) as error:
+        except (ShardError, OSError, apsw.Error) as error:
+            self._refusals += not isinstance(error, ShardError)
             log.error("shard %s could not be repaired: %s", actor.name, error)
         else:
             log.warning("shard %s was repaired after the disk had refused a flush", actor.name)

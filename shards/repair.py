@@ -37,7 +37,7 @@ def needed(database: Path) -> bool:
 def repair(database: Path, disk: Disk) -> None:
     """Rewrite the -wal, then the database; check them; remove the marker. No connection may be open.
 
-    Raises UnusableFile when the check fails (the marker stays), OSError when the disk refuses again.
+    Raises UnusableFile when the check fails, OSError or apsw.Error when the disk refuses again; the marker stays.
     """
     for path in (Path(f"{database}-wal"), database):
         if path.exists():

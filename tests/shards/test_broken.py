@@ -224,3 +224,23 @@ def test_a_wal_descriptor_notices_that_its_file_is_gone(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="replaced"):
         wal.sync()
     wal.close()
+
+
+@pytest.mark.parametrize("step", ["write", "sync"])
+async def test_a_disk_that_refuses_the_repair_too_costs_the_shard_not_the_namespace(
+    tmp_path: Path, step: str
+) -> None:
+    disk = FaultyDisk(tmp_path)
+    async with running(Notes, tmp_path, disk=disk) as namespace:
+        ref = namespace.ref("a")
+        await ref.call(Notes.add, "x")
+        await namespace.evict("a")
+        repair.mark(files.path_of(namespace.folder, "a"), disk, "as a failed flush would")
+        if step == "write":
+            disk.fail_write(pattern="a.db-wal")  # of SQLite, at the very end of the repair
+        else:
+            disk.fail_sync(pattern="a.db-wal-fresh")
+        with pytest.raises(NeedsRepair):
+            await ref.call(Notes.texts)
+        assert await namespace.ref("b").call(Notes.texts) == []
+        assert repair.needed(files.path_of(namespace.folder, "a"))

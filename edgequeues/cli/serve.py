@@ -27,11 +27,7 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound=Callable[..., object])
 
-SPACE_FILES = (
-    8  # descriptors an open space may use: database, -wal and -shm twice, our own -wal, one to spare
-)
-CONNECTION_FILES = 4096
-OTHER_FILES = 128
+OTHER_FILES = 128  # descriptors beside those of spaces and connections
 
 HINTS = """\
 Try, in another terminal:

@@ -11,6 +11,7 @@ import json
 import re
 from itertools import accumulate, compress, count
 from math import isinf
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -29,6 +30,8 @@ _BLANK = re.compile(r"[ \t\n\r]*")
 _COLON = re.compile(r"[ \t\n\r]*:[ \t\n\r]*")
 _COMMA = re.compile(r"[ \t\n\r]*,?[ \t\n\r]*")
 _CONSTANT = re.compile(rb"NaN|Infinity")
+_TO_ELEMENT = re.compile(rb"[ \t\n\r,]*")
+_TO_VALUE = re.compile(rb'[ \t\n\r,]*"(?:[^"\\]++|\\.)*+"[ \t\n\r:]*')
 
 _SQUARE = bytes.maketrans(b"{}", b"[]")
 _NOT_NESTING = bytes(set(range(256)) - set(b'[]{}"'))
@@ -88,6 +91,31 @@ def elements(text: bytes) -> list[bytes]:
         return [bytes(element) for element in _ARRAY.decode(text)]
     except (msgspec.DecodeError, RecursionError):
         return [element for _, element in _walk(text, "[")]
+
+
+class Span(NamedTuple):
+    """Where in a text a value is: of a member, or of an element, which has the empty name."""
+
+    name: str
+    start: int
+    end: int
+
+
+def spans(text: bytes) -> list[Span]:
+    """Where the values of an object or an array are, in order, duplicates included. Raises like `members`."""
+    at = len(text) - len(text.lstrip(b" \t\n\r"))
+    if text.startswith(b"[", at):
+        values, gap = [("", element) for element in elements(text)], _TO_ELEMENT
+    else:
+        values, gap = members(text), _TO_VALUE
+    found = []
+    at += 1
+    for name, value in values:
+        before = gap.match(text, at)
+        assert before is not None  # the syntax was checked
+        at = before.end() + len(value)
+        found.append(Span(name, before.end(), at))
+    return found
 
 
 def _walk(text: bytes, bracket: str) -> list[tuple[str, bytes]]:

@@ -246,6 +246,23 @@ def test_elements_are_what_the_standard_library_reads(items: list[Any]) -> None:
     assert jsontext.elements(json.dumps(items).encode()) == [json.dumps(item).encode() for item in items]
 
 
+@given(st.lists(st.tuples(st.text(st.characters(exclude_categories=[]), max_size=3), values)), st.booleans())
+def test_spans_are_where_members_and_elements_are(pairs: list[tuple[str, Any]], spaced: bool) -> None:
+    comma, colon = (" ,\n", "\t: ") if spaced else (",", ":")
+    written = [(json.dumps(name), json.dumps(value)) for name, value in pairs]
+    record = (" { " + comma.join(f"{name}{colon}{value}" for name, value in written) + " } ").encode()
+    array = (" [ " + comma.join(value for _, value in written) + " ] ").encode()
+    assert [(s.name, record[s.start : s.end]) for s in jsontext.spans(record)] == jsontext.members(record)
+    assert [array[s.start : s.end] for s in jsontext.spans(array)] == jsontext.elements(array)
+    assert all(span.name == "" for span in jsontext.spans(array))
+
+
+@pytest.mark.parametrize("text", [b"1", b"", b"{", b"[1", b'{"a":NaN}', b'["\xff"]', b'"[]"'])
+def test_spans_need_an_object_or_an_array(text: bytes) -> None:
+    with pytest.raises(InvalidJson, match=r"^byte "):
+        jsontext.spans(text)
+
+
 @given(glued)
 def test_members_are_refused_or_exact(text: bytes) -> None:
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
@@ -26,19 +26,21 @@ class Failure(Exception):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a command finds around it. terminal: is somebody looking at stdout?"""
+    """What a command finds around it. connect: to a server's URL, with a token or without. terminal: does anybody
+    look at stdout?
+    """
 
-    connect: Callable[[str], AbstractAsyncContextManager[Client]]
+    connect: Callable[[str, str | None], AbstractAsyncContextManager[Client]]
     terminal: bool
 
     @classmethod
     def real(cls) -> Surroundings:
         """The process's own."""
 
-        def connect(url: str) -> AbstractAsyncContextManager[Client]:
+        def connect(url: str, token: str | None) -> AbstractAsyncContextManager[Client]:
             from edgequeues.client import Client
 
-            return Client(url)
+            return Client(url, token=token)
 
         return cls(connect, sys.stdout.isatty())
 
@@ -48,9 +50,10 @@ class Session:
     """One command's server and output."""
 
     server: str
+    token: str | None = field(repr=False)
     out: Output
     terminal: bool
-    connect: Callable[[str], AbstractAsyncContextManager[Client]]
+    connect: Callable[[str, str | None], AbstractAsyncContextManager[Client]]
 
     def run(self, work: Callable[[Client], Awaitable[None]]) -> None:
         """Do `work` with a connected client. Raises Failure for whatever the server or the network says no to."""
@@ -59,7 +62,7 @@ class Session:
         from edgequeues.client import ClientError
 
         async def connected() -> None:
-            async with self.connect(self.server) as client:
+            async with self.connect(self.server, self.token) as client:
                 await work(client)
 
         try:
@@ -83,14 +86,15 @@ def explain(error: ClientError) -> str:
         wait = "later" if error.retry_after_s is None else f"in {error.retry_after_s:g} s"
         return f"the server cannot do it now: {error}. Try again {wait}"
     if isinstance(error, Refused):
-        return f"refused: {error}"
+        advice = ". Give another one by --token or EDGEQUEUES_TOKEN" if error.status in (401, 403) else ""
+        return f"refused: {error}{advice}"
     if isinstance(error, BadAnswer):
         return f"{error}. Is --server the address of an edgequeues server?"
     return f"the server failed: {error}. Its log says more"
 
 
 def remote(command: Callable[Concatenate[Session, P], None]) -> Callable[P, None]:
-    """Give a command --server and --json, and a Session as its first argument."""
+    """Give a command --server, --token and --json, and a Session as its first argument."""
 
     @click.option(
         "--server",
@@ -102,14 +106,24 @@ def remote(command: Callable[Concatenate[Session, P], None]) -> Callable[P, None
         help="The server to talk to.",
     )
     @click.option(
+        "--token",
+        envvar="EDGEQUEUES_TOKEN",
+        metavar="TOKEN",
+        show_envvar=True,
+        help="What `edgequeues token create` printed, where the server wants one. Better in the environment: command "
+        "lines can be seen by others.",
+    )
+    @click.option(
         "--json", "as_json", is_flag=True, help="Print JSON, one object a line, also on a terminal."
     )
     @wraps(command)
     def with_session(*args: P.args, **kwargs: P.kwargs) -> None:
         server, as_json = str(kwargs.pop("server")), bool(kwargs.pop("as_json"))
+        token = kwargs.pop("token")
+        assert token is None or isinstance(token, str)
         surroundings = click.get_current_context().find_object(Surroundings)
         assert surroundings is not None
         out = Output(json=as_json or not surroundings.terminal)
-        command(Session(server, out, surroundings.terminal, surroundings.connect), *args, **kwargs)
+        command(Session(server, token, out, surroundings.terminal, surroundings.connect), *args, **kwargs)
 
     return with_session

@@ -65,8 +65,8 @@ class Shell:
         return path
 
     @asynccontextmanager
-    async def _connect(self, url: str) -> AsyncIterator[Client]:
+    async def _connect(self, url: str, token: str | None) -> AsyncIterator[Client]:
         async with open_app(self.data) as server:
-            transport = Transport(url, transport=httpx.ASGITransport(cast(Any, server)))
+            transport = Transport(url, token=token, transport=httpx.ASGITransport(cast(Any, server)))
             async with Client(url, transport=transport) as client:
                 yield client

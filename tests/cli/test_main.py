@@ -17,7 +17,7 @@ def failing(error: BaseException) -> Surroundings:
         async def __aenter__(self) -> Client:
             raise error
 
-    return Surroundings(Broken, terminal=False)
+    return Surroundings(lambda url, token: Broken(url, token=token), terminal=False)
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])

@@ -1,0 +1,266 @@
+"""The file `control.db` of a data folder: who may do what. The command line writes it while the server reads it.
+
+A token is `eq_<id>_<secret>`. Its secret is 256 random bits, so that a plain hash is as good as a slow one; nothing
+else of it is stored. Rows are never deleted: a server that wanted tokens must not open up when the last is revoked.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from collections.abc import Iterable
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import apsw
+import msgspec
+from msgspec import Struct
+
+from edgequeues.core.grants import Grant, Verb
+
+FILE_NAME = "control.db"
+TOKENS_MAX = 10_000
+NAME_LENGTH_MAX = 64
+BUSY_MS = 2_000  # another writer is given so long; none of ours takes more than a moment
+ID_LENGTH = 12
+_ID_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
+_SCHEMA = 1
+_NO_HASH = bytes(32)  # compared with where there is no such token, so that both take the same time
+
+DDL = """
+CREATE TABLE tokens (
+  id         TEXT    NOT NULL PRIMARY KEY,
+  name       TEXT    NOT NULL,
+  hash       BLOB,               -- SHA-256 of the secret; NULL: what everybody may do without a token
+  verbs      TEXT    NOT NULL,   -- JSON arrays
+  spaces     TEXT    NOT NULL,
+  queues     TEXT    NOT NULL,
+  created_ts INTEGER NOT NULL,   -- unix ms
+  expires_ts INTEGER,
+  revoked_ts INTEGER
+) STRICT, WITHOUT ROWID;
+"""
+COLUMNS = "id, name, hash, verbs, spaces, queues, created_ts, expires_ts, revoked_ts"
+ALL = f"SELECT {COLUMNS} FROM tokens ORDER BY created_ts, id"
+NAMED = f"SELECT {COLUMNS} FROM tokens WHERE id = ? OR name = ? ORDER BY created_ts, id"
+INSERT = f"INSERT INTO tokens ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)"
+REVOKE = "UPDATE tokens SET revoked_ts = ? WHERE id = ? AND revoked_ts IS NULL"
+
+
+class ControlError(Exception):
+    """The control file, or what was asked of it, will not do. The message says what, where, and what to do."""
+
+
+class Token(Struct, frozen=True):
+    """A row. Times are unix ms. secret_hash: None for what everybody may do without a token."""
+
+    id: str
+    name: str
+    secret_hash: bytes | None
+    grant: Grant
+    created: int
+    expires: int | None
+    revoked: int | None
+
+    @property
+    def anonymous(self) -> bool:
+        """Does this grant need no token?"""
+        return self.secret_hash is None
+
+    def holds(self, now_ms: int) -> bool:
+        """Is it neither revoked nor expired?"""
+        return self.revoked is None and (self.expires is None or now_ms < self.expires)
+
+
+class Access:
+    """What the file said when it was last read. Asking it touches no disk."""
+
+    def __init__(self, tokens: Iterable[Token] = ()) -> None:
+        rows = list(tokens)
+        self.exists = bool(rows)  # has there ever been a token?
+        self._by_id = {one.id: one for one in rows if not one.anonymous}
+        self._anonymous = [one for one in rows if one.anonymous]
+
+    def find(self, text: str, now_ms: int) -> Grant | None:
+        """What the holder of this token may do; None: it is none, or none any more."""
+        _, _, rest = text.partition("_")
+        token_id, _, secret = rest.partition("_")
+        token = self._by_id.get(token_id)
+        stored = _NO_HASH if token is None or token.secret_hash is None else token.secret_hash
+        same = hmac.compare_digest(stored, _hash(secret))
+        if token is None or not same or not token.holds(now_ms) or not text.startswith("eq_"):
+            return None
+        return token.grant
+
+    def anonymous(self, now_ms: int) -> tuple[Grant, ...]:
+        """What everybody may do without a token."""
+        return tuple(one.grant for one in self._anonymous if one.holds(now_ms))
+
+
+class Control:
+    """The file, open. One for the server, one for each command; each in one thread at a time."""
+
+    def __init__(self, path: Path, db: apsw.Connection) -> None:
+        self._path = path
+        self._db = db
+        self._seen = 0
+
+    @classmethod
+    def open(cls, folder: Path) -> Control:
+        """Open the file of a data folder, made where it is missing. Raises ControlError."""
+        path = folder / FILE_NAME
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            # Not readable by others from the first moment. Only a new file is opened so: closing a file gives up
+            # the locks that SQLite holds on it in this process.
+            with suppress(FileExistsError):
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            db = apsw.Connection(str(path))
+        except (OSError, apsw.Error) as error:
+            raise _unusable(path, error) from error
+        try:
+            db.set_busy_timeout(BUSY_MS)
+            db.transaction_mode = "IMMEDIATE"  # of two that read first and write then, one would fail at once
+            db.pragma("journal_mode", "delete")  # one small file, nothing beside it
+            db.pragma("synchronous", "full")
+            with db:
+                _migrate(path, db)
+        except apsw.Error as error:
+            db.close()
+            raise _unusable(path, error) from error
+        except ControlError:
+            db.close()
+            raise
+        return cls(path, db)
+
+    def __enter__(self) -> Control:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._db.close()
+
+    def never_wait(self) -> None:
+        """From now on, read nothing rather than wait for a writer: `changed` then says so later."""
+        self._db.set_busy_timeout(0)
+
+    def changed(self) -> bool:
+        """Has another connection written since `access` was called last? Raises ControlError."""
+        return self._version() != self._seen
+
+    def access(self) -> Access:
+        """Read what everybody may do. Raises ControlError."""
+        version = self._version()
+        access = Access(self.tokens())
+        self._seen = version
+        return access
+
+    def tokens(self) -> list[Token]:
+        """All tokens there ever were, oldest first. Raises ControlError."""
+        return self._read(ALL)
+
+    def create(
+        self, name: str, grant: Grant, *, now_ms: int, expires: int | None = None, anonymous: bool = False
+    ) -> tuple[Token, str | None]:
+        """Make a token; return its row and its text, which cannot be had again. Durable once returned.
+
+        anonymous: a grant to everybody, which has no text. expires: unix ms. Raises ControlError.
+        """
+        if not 1 <= len(name) <= NAME_LENGTH_MAX or not name.isprintable():
+            raise ControlError(
+                f"{name!r} is no name for a token: 1 to {NAME_LENGTH_MAX} printable characters"
+            )
+        secret = None if anonymous else secrets.token_urlsafe(32)
+        token = Token(
+            id="".join(secrets.choice(_ID_ALPHABET) for _ in range(ID_LENGTH)),
+            name=name,
+            secret_hash=None if secret is None else _hash(secret),
+            grant=grant,
+            created=now_ms,
+            expires=expires,
+            revoked=None,
+        )
+        try:
+            with self._db:
+                if len(self.tokens()) >= TOKENS_MAX:
+                    raise ControlError(f"{self._path} holds {TOKENS_MAX} tokens, which is all it may")
+                self._db.execute(INSERT, _row(token))
+        except apsw.Error as error:
+            raise _unusable(self._path, error) from error
+        return token, None if secret is None else f"eq_{token.id}_{secret}"
+
+    def revoke(self, named: str, *, now_ms: int) -> Token:
+        """End a token, given by its id or its name; return it as it was. One that is revoked already stays so.
+
+        Raises ControlError where none, or several, are called that.
+        """
+        found = self._read(NAMED, named, named)
+        holding = [one for one in found if one.revoked is None]
+        if not found:
+            raise ControlError(f"there is no token {named!r}: `edgequeues token list` shows them")
+        if len(holding) > 1:
+            several = ", ".join(one.id for one in holding)
+            raise ControlError(f"{len(holding)} tokens are called {named!r}: give one of the ids {several}")
+        try:
+            for one in holding:
+                self._db.execute(REVOKE, (now_ms, one.id))
+        except apsw.Error as error:
+            raise _unusable(self._path, error) from error
+        return (holding or found)[0]
+
+    def _read(self, statement: str, *values: str) -> list[Token]:
+        try:
+            return [_token(row) for row in self._db.execute(statement, values).fetchall()]
+        except (apsw.Error, msgspec.DecodeError) as error:
+            raise _unusable(self._path, error) from error
+
+    def _version(self) -> int:
+        try:
+            found: int = self._db.pragma("data_version")
+        except apsw.BusyError:
+            return self._seen
+        except apsw.Error as error:
+            raise _unusable(self._path, error) from error
+        return found
+
+
+def _migrate(path: Path, db: apsw.Connection) -> None:
+    found: int = db.pragma("user_version")
+    if found > _SCHEMA:
+        raise ControlError(
+            f"{path} was written by a newer edgequeues (schema {found}, not {_SCHEMA}): use that"
+        )
+    if found == 0:
+        db.execute(DDL)
+        db.pragma("user_version", _SCHEMA)
+
+
+def _hash(secret: str) -> bytes:
+    return sha256(secret.encode("utf-8", "surrogateescape")).digest()
+
+
+def _row(token: Token) -> tuple[object, ...]:
+    grant = token.grant
+    lists = [msgspec.json.encode(sorted(part)).decode() for part in (grant.verbs, grant.spaces, grant.queues)]
+    return (token.id, token.name, token.secret_hash, *lists, token.created, token.expires)
+
+
+def _token(row: tuple[Any, ...]) -> Token:
+    token_id, name, secret_hash, verbs, spaces, queues, created, expires, revoked = row
+    grant = Grant(
+        msgspec.json.decode(verbs, type=frozenset[Verb]),
+        msgspec.json.decode(spaces, type=tuple[str, ...]),
+        msgspec.json.decode(queues, type=tuple[str, ...]),
+    )
+    return Token(token_id, name, secret_hash, grant, created, expires, revoked)
+
+
+def _unusable(path: Path, error: Exception) -> ControlError:
+    return ControlError(
+        f"{path} cannot be used: {error}. It holds the tokens: see that it is a SQLite file that may be written"
+    )

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from edgequeues.http import native, nodes
+from edgequeues.control import Control
+from edgequeues.http import dxos, native
+from edgequeues.http.auth import Auth
+from edgequeues.http.hosts import Hosts, Origins
 from edgequeues.http.pages import make_pages
 from edgequeues.http.server import Server
 from edgequeues.http.waits import Waits
-from edgequeues.router import SPACES_MAX, Router
+from edgequeues.router import Router
+from edgequeues.settings import Settings
 from edgequeues.space.shard import SpaceShard
-from shards.clock import Clock
+from shards.clock import Clock, SystemClock
 from shards.disk import Disk
 from shards.limits import Limits
 from shards.namespace import open_namespace
@@ -22,22 +26,41 @@ from shards.namespace import open_namespace
 @asynccontextmanager
 async def open_app(
     data: Path,
+    settings: Settings | None = None,
     *,
     clock: Clock | None = None,
     disk: Disk | None = None,
     limits: Limits | None = None,
     randomness: random.Random | None = None,
-    spaces_max: int = SPACES_MAX,
-    allowed_hosts: Iterable[str] = (),
 ) -> AsyncIterator[Server]:
     """Open the data folder, made if absent, and yield the ASGI app over it; leaving drains and closes it.
 
-    Defaults are the real clock, disk and randomness. Raises what `shards.namespace.open_namespace` raises.
+    Defaults are those of the settings, the real clock, disk and randomness. Raises what
+    `shards.namespace.open_namespace` raises, ControlError, and Unprotected for a server that everybody could use.
     """
+    chosen = settings or Settings()
+    clock = clock or SystemClock()
     async with open_namespace(
         SpaceShard, data, clock=clock, disk=disk, limits=limits, randomness=randomness
     ) as namespace:
-        router = Router(namespace, spaces_max=spaces_max)
-        waits = Waits()
-        table = [*native.routes(router, waits), *nodes.routes(router, waits)]
-        yield Server(table, make_pages(), waits, allowed_hosts=allowed_hosts)
+        with Control.open(data) as control:
+            auth = Auth(chosen.auth, chosen.host, control, clock, insecure=chosen.insecure)
+            control.never_wait()
+            router = Router(
+                namespace,
+                spaces_max=chosen.spaces_max,
+                stranger_spaces_per_minute=chosen.stranger_spaces_per_minute,
+            )
+            waits = Waits()
+            dialects = [
+                native.dialect(router, waits, body_bytes_max=chosen.body_bytes_max),
+                dxos.dialect(router, waits, body_bytes_max=chosen.body_bytes_max),
+            ]
+            yield Server(
+                dialects,
+                make_pages(),
+                waits,
+                auth=auth,
+                hosts=Hosts(chosen.host, chosen.allowed_hosts),
+                origins=Origins(chosen.cors_origins),
+            )

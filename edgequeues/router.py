@@ -4,21 +4,49 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
+import trio
+
 from edgequeues.core.dxn import Dxn
-from edgequeues.core.errors import TooManySpaces
+from edgequeues.core.errors import RateLimited, TooManySpaces
 from edgequeues.space.shard import SpaceShard
 from shards.hub import Watch
 from shards.namespace import Namespace, Ref
 
 SPACES_MAX = 100_000
+STRANGER_SPACES_PER_MINUTE = 60
+
+
+class Bucket:
+    """So many a minute, at once or spread out."""
+
+    def __init__(self, per_minute: int) -> None:
+        self.per_minute = per_minute
+        self._left = float(per_minute)
+        self._at_s = 0.0
+
+    def take(self, at_s: float) -> bool:
+        """Take one at this time, in seconds of any clock that does not go back; False: there is none."""
+        grown = self._left + (at_s - self._at_s) * self.per_minute / 60
+        self._left, self._at_s = min(grown, self.per_minute), at_s
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
 
 
 class Router:
     """Finds and makes spaces. Only `make` ever makes one, so reading a name nobody wrote to leaves no file."""
 
-    def __init__(self, namespace: Namespace[SpaceShard], *, spaces_max: int = SPACES_MAX) -> None:
+    def __init__(
+        self,
+        namespace: Namespace[SpaceShard],
+        *,
+        spaces_max: int = SPACES_MAX,
+        stranger_spaces_per_minute: int = STRANGER_SPACES_PER_MINUTE,
+    ) -> None:
         self._namespace = namespace
         self._spaces_max = spaces_max
+        self._strangers = Bucket(stranger_spaces_per_minute)
         self._spaces_seen: int | None = None  # at least as many as there are
 
     async def find(self, dxn: Dxn) -> Ref[SpaceShard] | None:
@@ -29,10 +57,15 @@ class Router:
         """Return the shard of this name, None if it does not exist."""
         return await self._namespace.find(name)
 
-    async def make(self, dxn: Dxn) -> Ref[SpaceShard]:
-        """Return the shard that owns the queue, to be made by its first call. Raises TooManySpaces."""
+    async def make(self, dxn: Dxn, *, stranger: bool = False) -> Ref[SpaceShard]:
+        """Return the shard that owns the queue, to be made by its first call.
+
+        stranger: is it somebody nobody knows who asks? Raises TooManySpaces, RateLimited for strangers.
+        """
         ref = await self._namespace.find(dxn.shard)
         if ref is None:
+            if stranger and not self._strangers.take(trio.current_time()):
+                raise RateLimited(f"strangers may make {self._strangers.per_minute} spaces a minute")
             if self._spaces_seen is None or self._spaces_seen >= self._spaces_max:
                 self._spaces_seen = len(await self.shards("", self._spaces_max))
             if self._spaces_seen >= self._spaces_max:

@@ -14,8 +14,11 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 import msgspec
 from msgspec import Meta, Struct, inspect
 
+from edgequeues.core.hostnames import LOCAL_ORIGINS, is_origin
+
 ENVIRONMENT_PREFIX = "EDGEQUEUES_"
 MIB = 1024 * 1024
+_SWITCH = "`true`, `false`"
 
 
 class SettingsError(Exception):
@@ -28,7 +31,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     data: Annotated[str, Meta(min_length=1, description="Folder of the data; made where it is missing.")] = (
         "data"
     )
-    host: Annotated[str, Meta(min_length=1, description="Address to listen on; loopback only.")] = "127.0.0.1"
+    host: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description="Address to listen on. One that other machines reach needs a token, or `insecure`.",
+        ),
+    ] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65_535, description="Port to listen on; 0 takes a free one.")] = 8700
     allowed_hosts: Annotated[
         list[str],
@@ -37,6 +46,29 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "as when a proxy on this machine passes its own name on."
         ),
     ] = []
+    cors_origins: Annotated[
+        list[str],
+        Meta(
+            description="Origins whose web pages may call the server; a port may be `*`, `*` alone means all pages. "
+            "Pages of the server itself always may."
+        ),
+    ] = msgspec.field(default_factory=lambda: list(LOCAL_ORIGINS))
+    auth: Annotated[
+        Literal["auto", "required", "off"],
+        Meta(
+            description="Who needs a token. `auto`: everybody, once there is a token or other machines reach the "
+            "server; `off`: nobody."
+        ),
+    ] = "auto"
+    insecure: Annotated[
+        bool,
+        Meta(description="Listen where other machines reach the server, though everybody may do everything."),
+    ] = False
+    cert: Annotated[
+        str,
+        Meta(description="PEM file with the certificate chain; with it, and `key`, the server speaks TLS."),
+    ] = ""
+    key: Annotated[str, Meta(description="PEM file with the private key of the certificate.")] = ""
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
         Meta(description="What is worth a line on stderr: this and everything graver."),
@@ -50,6 +82,21 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             ge=0, le=3600, description="A server that is stopping gives requests under way so many seconds."
         ),
     ] = 10.0
+    body_bytes_max: Annotated[
+        int,
+        Meta(
+            ge=1024,
+            le=1024 * MIB,
+            description="Bytes a request's body may have; a streamed append has no end, only lines that do.",
+        ),
+    ] = 16 * MIB
+    stranger_spaces_per_minute: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Spaces that requests without a token, where they may, make in a minute at most.",
+        ),
+    ] = 60
     spaces_max: Annotated[
         int,
         Meta(ge=1, description="Spaces the folder may hold; the write that would make one more is refused."),
@@ -88,6 +135,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = 8 * MIB
 
     def __post_init__(self) -> None:
+        if bool(self.cert) != bool(self.key):
+            raise ValueError("cert and key: TLS needs both files; give both, or neither")
+        for origin in self.cors_origins:
+            if not is_origin(origin):
+                raise ValueError(
+                    f"cors_origins: {origin!r} is no origin; write https://app.example, http://localhost:* or *"
+                )
         if self.wal_checkpoint_bytes > self.wal_bytes_max:
             raise ValueError(
                 f"wal_checkpoint_bytes: {self.wal_checkpoint_bytes} is more than wal_bytes_max "
@@ -107,6 +161,17 @@ class Setting(NamedTuple):
     def flag(self) -> str:
         """Its flag on the command line."""
         return "--" + self.name.replace("_", "-")
+
+    @property
+    def is_switch(self) -> bool:
+        """Is it on or off?"""
+        return self.allowed == _SWITCH
+
+    @property
+    def metavar(self) -> str:
+        """What stands for its value in --help."""
+        words = self.allowed.replace(",", " ").replace("`", "").split()
+        return "|".join(words) if self.allowed.startswith("`") else words[0].upper()
 
     @property
     def variable(self) -> str:
@@ -186,6 +251,8 @@ def _describe(field: inspect.Field) -> Setting:
         kind = kind.type
     default = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
     text = ",".join(default) if isinstance(default, list) else str(default)
+    if isinstance(default, bool):
+        text = text.lower()
     return Setting(field.name, text, _allowed(kind), help_text)
 
 
@@ -194,6 +261,8 @@ def _allowed(kind: inspect.Type) -> str:
         return ", ".join(f"`{value}`" for value in kind.values)
     if isinstance(kind, inspect.ListType):
         return "list of texts"
+    if isinstance(kind, inspect.BoolType):
+        return _SWITCH
     if isinstance(kind, inspect.IntType | inspect.FloatType):
         word = "integer" if isinstance(kind, inspect.IntType) else "number"
         low = (

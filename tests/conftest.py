@@ -1,4 +1,4 @@
-"""Async tests run in virtual time, except those of tests/e2e, which run real processes."""
+"""Async tests run in virtual time, except those that run real processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trio.testing import MockClock
 
 T = TypeVar("T")
 
-REAL_TIME = Path(__file__).parent / "e2e"
+REAL_TIME = {Path(__file__).parent / folder for folder in ("conformance", "e2e")}
 
 
 def virtual(
@@ -39,5 +39,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             function = function.hypothesis.inner_test
         if not iscoroutinefunction(function):
             continue
-        run = trio.run if REAL_TIME in item.path.parents else virtual
+        run = virtual if REAL_TIME.isdisjoint(item.path.parents) else trio.run
         item.add_marker(pytest.mark.trio(run=run), append=False)

@@ -57,7 +57,8 @@ class Output:
             table.add_row(*map(Text, row))
         console = Console(file=sys.stdout, highlight=False)
         least = sum(widths[:-1]) + min(widths[-1], LAST_CHARS_MIN) + GAP_CHARS * len(columns)
-        console.print(table, width=max(console.width, least), crop=False)
+        console.width = max(console.width, least)  # squeezed to less, columns would vanish
+        console.print(table, crop=False)
 
     def fields(self, values: Mapping[str, object], *, times: Collection[str] = ()) -> None:
         """Print one thing, a field a line; those named in `times` are unix ms."""

@@ -127,3 +127,10 @@ class TooManySpaces(EdgeQueuesError):
     """The server holds as many spaces as it accepts. Raise `spaces_max`, or use an existing space."""
 
     code = "too_many_spaces"
+
+
+class RateLimited(EdgeQueuesError):
+    """Too much was asked in a short time. Try again later, or with a token."""
+
+    code = "rate_limited"
+    retryable = True

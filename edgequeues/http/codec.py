@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -12,11 +13,9 @@ from edgequeues.core import dxn as dxns
 from edgequeues.core import jsontext
 from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import InvalidDxn, InvalidJson, InvalidRequest
-from edgequeues.models import Entry, Page, QueueConfig, QueueInfo
+from edgequeues.models import Entry, QueueConfig, QueueInfo
 
 encode: Final = msgspec.json.Encoder().encode
-
-PAGE_START = b'{"entries":['
 
 
 class _EntryOut(Struct, frozen=True):
@@ -52,11 +51,6 @@ def entry(one: Entry) -> bytes:
     return encode(_out(one))
 
 
-def entries(many: list[Entry]) -> bytes:
-    """Return the JSON of entries, joined by commas."""
-    return encode([_out(one) for one in many])[1:-1]
-
-
 def _out(one: Entry) -> _EntryOut:
     return _EntryOut(
         one.id,
@@ -72,14 +66,28 @@ def _out(one: Entry) -> _EntryOut:
     )
 
 
-def page_end(next_cursor: str | None, prev_cursor: str | None) -> bytes:
-    """Return what follows the entries of a page, as `PAGE_START` is what comes before."""
-    return b'],"nextCursor":%b,"prevCursor":%b}' % (encode(next_cursor), encode(prev_cursor))
+def cursors(next_cursor: str | None, prev_cursor: str | None) -> bytes:
+    """Return the members of an answer that tell where its entries begin and end."""
+    return b'"nextCursor":%b,"prevCursor":%b' % (encode(next_cursor), encode(prev_cursor))
 
 
-def page(one: Page) -> bytes:
-    """Return the JSON of a range that fits one page."""
-    return PAGE_START + entries(one.entries) + page_end(one.next_cursor, one.prev_cursor)
+class Form(NamedTuple):
+    """How a dialect words a range. texts: the JSON of each entry that it shows."""
+
+    start: bytes
+    texts: Callable[[Sequence[Entry]], list[bytes]]
+    end: Callable[[str | None, str | None], bytes]
+
+    def whole(self, texts: list[bytes], next_cursor: str | None, prev_cursor: str | None) -> bytes:
+        """Return the JSON of a range that is all there."""
+        return self.start + b",".join(texts) + self.end(next_cursor, prev_cursor)
+
+
+NATIVE: Final = Form(
+    b'{"entries":[',
+    lambda entries: [encode(_out(one)) for one in entries],
+    lambda next_cursor, prev_cursor: b"],%b}" % cursors(next_cursor, prev_cursor),
+)
 
 
 def stats(info: QueueInfo, space: str, tag: dxns.Tag) -> Stats:

@@ -1,37 +1,46 @@
-"""From sockets to the app: our own accept loop, with Hypercorn's HTTP/1.1 behind it.
-
-The loop is ours so that connections have a cap, a client that stops reading cannot keep one for ever, and
-stopping ends all of them in bounded time.
-"""
+"""From sockets to connections: our own accept loop, within a cap, and an end in bounded time."""
 
 from __future__ import annotations
 
 import logging
+import socket
+import ssl
 from contextlib import suppress
 from functools import partial
-from typing import Any, cast
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
-from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.trio.lifespan import Lifespan
-from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
-from hypercorn.typing import ConnectionState, LifespanState
+from hypercorn.typing import LifespanState
 
-from edgequeues.http.hosts import require_loopback
-from edgequeues.http.problems import body as problem_body
+from edgequeues.core.hostnames import bare, is_address, is_loopback
+from edgequeues.http.connection import Backlog, Connection, Deadlines, Wire
+from edgequeues.http.http1 import refusal
 from edgequeues.http.server import Server
 from shards.errors import Overloaded
 
 CONNECTIONS_MAX = 4096
-IDLE_S = 75.0  # without a whole request; longer than clients keep a connection, so that they close it first
-WRITE_S = 60.0  # for a client to take WRITE_BYTES
-WRITE_BYTES = 64 * 1024
 GRACE_S = 5.0  # for requests under way when the server stops
+DEADLINES = Deadlines()
+WEBSOCKET_MESSAGE_BYTES_MAX = 1024 * 1024
+TURN_AWAY_S = 1.0
 
 log = logging.getLogger("edgequeues.http")
+
+
+class BadTls(Exception):
+    """TLS cannot be spoken with these files. The message says why, and what would do."""
+
+
+class TlsFiles(NamedTuple):
+    """PEM files: the certificate with those that vouch for it, and its private key, not encrypted."""
+
+    cert: str
+    key: str
 
 
 async def serve(
@@ -39,30 +48,35 @@ async def serve(
     host: str,
     port: int,
     *,
+    tls: TlsFiles | None = None,
     shutdown: trio.Event | None = None,
     grace_s: float = GRACE_S,
     connections_max: int = CONNECTIONS_MAX,
+    deadlines: Deadlines = DEADLINES,
     task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until `shutdown` is set, then let requests under way finish for `grace_s`; reports the server's URL.
 
-    port: 0 takes a free one. connections_max: more are turned away with 503.
-    Raises ValueError for a host that is not loopback, OSError where it is taken.
+    host: an address, or a name for 127.0.0.1. port: 0 takes a free one. connections_max: more are turned away.
+    Raises OSError where the address is taken, BadTls.
     """
-    address = require_loopback(host)
-    listeners = await trio.open_tcp_listeners(port, host="127.0.0.1" if "localhost" in address else address)
-    front = Front(app, connections_max)
-    lifespan = Lifespan(front.wrapped, front.config, LifespanState({}))
+    context = None if tls is None else tls_context(tls)
+    address = bare(host)
+    if is_loopback(address) and not is_address(address):
+        address = "127.0.0.1"  # a name such as localhost
+    listeners = await trio.open_tcp_listeners(port, host=address)
+    front = Front(app, connections_max, deadlines, context)
+    lifespan = Lifespan(cast(Any, ASGIWrapper(cast(Any, app))), front.config, LifespanState({}))
     async with trio.open_nursery() as nursery:
         await nursery.start(lifespan.handle_lifespan)
         await lifespan.wait_for_startup()
         async with trio.open_nursery() as guard:
-            guard.start_soon(front.close_all_at_the_end)
+            guard.start_soon(front.watch)
             async with trio.open_nursery() as connections:
                 async with trio.open_nursery() as accepting:
                     accept = partial(trio.serve_listeners, handler_nursery=connections)
                     await accepting.start(accept, front.handle, listeners)
-                    task_status.started(_url(listeners[0]))
+                    task_status.started(_url(listeners[0], "http" if tls is None else "https"))
                     await (trio.Event() if shutdown is None else shutdown).wait()
                     accepting.cancel_scope.cancel()
                 guard.cancel_scope.deadline = trio.current_time() + grace_s
@@ -72,50 +86,104 @@ async def serve(
         nursery.cancel_scope.cancel()
 
 
-def _url(listener: trio.SocketListener) -> str:
+def tls_context(files: TlsFiles) -> ssl.SSLContext:
+    """Make what TLS 1.2 and 1.3 are spoken with. Raises BadTls."""
+    config = Config()
+    config.certfile, config.keyfile = files
+    config.keyfile_password = ""  # else OpenSSL asks on the terminal
+    config.alpn_protocols = ["http/1.1"]
+    for name, path in zip(("cert", "key"), files, strict=True):
+        try:
+            Path(path).read_bytes()
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise BadTls(
+                f"cannot read {name} {path}: {reason}; name a PEM file that this user may read"
+            ) from error
+    try:
+        context = config.create_ssl_context()
+    except ssl.SSLError as error:
+        raise BadTls(_tls_advice(files, error)) from error
+    assert context is not None
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    return context
+
+
+def _tls_advice(files: TlsFiles, error: ssl.SSLError) -> str:
+    if error.reason == "KEY_VALUES_MISMATCH":
+        return f"the key {files.key} is not that of the certificate {files.cert}; give the two that belong together"
+    return (
+        f"cannot use cert {files.cert} with key {files.key}: one of them is not PEM, or the key is encrypted; "
+        f"give a PEM certificate chain and its key without a passphrase"
+    )
+
+
+def _url(listener: trio.SocketListener, scheme: str) -> str:
     host, port = listener.socket.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 class Front:
     """The connections of one server."""
 
-    def __init__(self, app: Server, connections_max: int) -> None:
+    def __init__(
+        self, app: Server, connections_max: int, deadlines: Deadlines, tls: ssl.SSLContext | None
+    ) -> None:
         self.config = _config()
-        self.wrapped = ASGIWrapper(cast(Any, app))
         self._app = app
         self._context = WorkerContext(None)
         self._connections_max = connections_max
-        self._open: set[trio.SocketStream] = set()
+        self._deadlines = deadlines
+        self._tls = tls
+        self._backlog = Backlog()
+        self._open: set[Connection] = set()
 
     async def handle(self, stream: trio.SocketStream) -> None:
         """Serve one connection to its end. A bug in here costs this connection, not the server."""
-        if len(self._open) >= self._connections_max:
-            await _turn_away(stream)
+        accepted = stream.socket
+        family, kind, protocol = accepted.family, accepted.type, accepted.proto
+        wire = Wire(socket.socket(family, kind, protocol, accepted.detach()), self._deadlines, self._backlog)
+        if len(self._open) >= self._connections_max or self._context.terminated.is_set():
+            await self._turn_away(wire)
             return
-        self._open.add(stream)
+        connection = Connection(self._app, self.config, self._context, wire, self._deadlines, self._tls)
+        self._open.add(connection)
         try:
-            state = ConnectionState({})
-            patient = cast(Any, BoundedStream(stream))
-            await Connection(self.wrapped, self.config, self._context, state, patient)
+            await connection.run()
         except Exception:
             log.exception("a connection failed")
         finally:
-            self._open.discard(stream)
-            stream.socket.close()
+            self._open.discard(connection)
+
+    async def watch(self) -> None:
+        """Keep clients to their deadlines; when cancelled, close every connection."""
+        try:
+            while True:
+                await trio.sleep(self._deadlines.sweep_s)
+                now = trio.current_time()
+                for connection in self._open:
+                    connection.look_at(now)
+        finally:
+            for connection in self._open:
+                connection.close()
 
     async def stop(self) -> None:
-        """End waits and idle connections; others end with the answer under way."""
-        self._app.waits.end()
+        """End waits, idle connections and WebSockets; others end with the answer under way."""
         await self._context.terminated.set()
+        self._app.waits.end()
+        for connection in self._open:
+            connection.stop()
 
-    async def close_all_at_the_end(self) -> None:
-        """When cancelled, close every socket: Hypercorn's writes do not listen to cancellation."""
-        try:
-            await trio.sleep_forever()
-        finally:
-            for stream in self._open:
-                stream.socket.close()
+    async def _turn_away(self, wire: Wire) -> None:
+        with trio.move_on_after(TURN_AWAY_S), suppress(trio.BrokenResourceError):
+            if self._tls is None:
+                await wire.send_all(refusal(Overloaded()))
+                wire.send_eof()
+                while (
+                    await wire.receive_some()
+                ):  # what is left unread would reset the connection, answer and all
+                    pass
+        wire.close()
 
 
 def _config() -> Config:
@@ -123,77 +191,5 @@ def _config() -> Config:
     config.accesslog = None
     config.errorlog = log
     config.include_server_header = False
-    config.keep_alive_timeout = IDLE_S
-    config.keep_alive_max_requests = 1_000_000_000
+    config.websocket_max_message_size = WEBSOCKET_MESSAGE_BYTES_MAX
     return config
-
-
-class BoundedStream:
-    """A socket whose writes give up on a client that does not read."""
-
-    def __init__(self, stream: trio.SocketStream) -> None:
-        self.socket = stream.socket
-        self.receive_some = stream.receive_some
-        self.send_eof = stream.send_eof
-        self.aclose = stream.aclose
-        self._stream = stream
-
-    async def send_all(self, data: bytes) -> None:
-        """Send all. Raises BrokenResourceError, also after WRITE_S without WRITE_BYTES of progress."""
-        view = memoryview(data)
-        for start in range(0, len(view), WRITE_BYTES):
-            with trio.move_on_after(WRITE_S) as limit:
-                await self._stream.send_all(view[start : start + WRITE_BYTES])
-            if limit.cancelled_caught:
-                self.socket.close()
-                raise trio.BrokenResourceError("the client does not read")
-
-
-class Http1(H11Protocol):
-    """HTTP/1.1 that stays HTTP/1.1."""
-
-    async def _check_protocol(self, event: Any) -> None:
-        """Offers of HTTP/2 are not taken up; an answer in HTTP/1.1 is always right."""
-
-
-class Connection(TCPServer):
-    """One connection, with our protocol in place of Hypercorn's choice."""
-
-    _reading: trio.CancelScope | None = None
-
-    async def _close(self) -> None:
-        """Close, and end the reading: it may be stuck with a body that its handler has left alone."""
-        await super()._close()
-        if self._reading is not None:
-            self._reading.cancel()
-
-    async def _read_data(self) -> None:
-        wrapper = self.protocol
-        wrapper.protocol = Http1(
-            wrapper.app,
-            wrapper.config,
-            wrapper.context,
-            wrapper.task_group,
-            wrapper.state,
-            wrapper.ssl,
-            wrapper.client,
-            wrapper.server,
-            wrapper.send,
-        )
-        with trio.CancelScope() as self._reading:
-            await super()._read_data()
-        await self.idle_task.stop()  # it would hold the socket of a client that left until IDLE_S are over
-
-
-async def _turn_away(stream: trio.SocketStream) -> None:
-    body = problem_body(Overloaded())
-    head = (
-        b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n"
-        b"content-length: %d\r\nretry-after: 1\r\nconnection: close\r\n\r\n" % len(body)
-    )
-    with trio.move_on_after(1), suppress(trio.BrokenResourceError):
-        await stream.send_all(head + body)
-        await stream.send_eof()
-        while await stream.receive_some():  # what is left unread would reset the connection, answer and all
-            pass
-    await stream.aclose()

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from edgequeues.core import ids
 from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import InvalidRequest, QueueNotFound, UnsupportedMedia
-from edgequeues.http import codec, envelope, params
+from edgequeues.http import codec, envelope, nodes, params, problems
+from edgequeues.http.deleting import delete_ids, delete_range
 from edgequeues.http.intake import Intake
-from edgequeues.http.reading import Reading, patiently, refuse_cursors
-from edgequeues.http.routes import Request, Response, Route
+from edgequeues.http.reading import Reading, known_tags
+from edgequeues.http.routes import BODY_BYTES_MAX, Dialect, Request, Response, Route
 from edgequeues.http.waits import Waits
 from edgequeues.models import ENTRIES_MAX, AppendAnswer, NewEntry, QueueConfig, RangeQuery
 from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
 from shards.namespace import Ref
 
-BODY_BYTES_MAX = 16 * 1024 * 1024
 CONFIG_BYTES_MAX = 64 * 1024
 LIMIT_MAX = 1_000_000
 WAIT_S_MAX = 60
@@ -26,18 +25,22 @@ WAIT_S_MAX = 60
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
 EVENTS = b"text/event-stream"
-NO_CACHE = (b"cache-control", b"no-cache")  # always ask again; the tag makes that cheap
 
 _RANGE = frozenset(("after", "before", "limit", "reverse", "type", "since", "until", "id", "wait"))
-_ETAG = re.compile(rb'(?:W/)?"([!#-~]*)"')
 
 
-def routes(router: Router, waits: Waits) -> list[Route]:
-    """The table. `waits` ends the long polls and subscriptions when the server stops."""
-    return [*_writing(router, waits), *_reading(router, waits), *_settings(router)]
+def dialect(router: Router, waits: Waits, *, body_bytes_max: int = BODY_BYTES_MAX) -> Dialect:
+    """The protocol. `waits` ends the long polls and subscriptions when the server stops."""
+    table = [
+        *_writing(router, waits, body_bytes_max),
+        *_reading(router, waits),
+        *_settings(router),
+        *nodes.routes(router, waits),
+    ]
+    return Dialect("native", ("/v1/",), table, problems.refuse)
 
 
-def _writing(router: Router, waits: Waits) -> list[Route]:
+def _writing(router: Router, waits: Waits, body_bytes_max: int) -> list[Route]:
     async def append(request: Request) -> Response:
         """Append a list of entries in one turn, or a stream of them in many."""
         dxn = codec.queue(request.params["dxn"])
@@ -46,10 +49,10 @@ def _writing(router: Router, waits: Waits) -> list[Route]:
         if actor is not None:
             ids.check_actor(actor)
         if media(request, JSON, NDJSON) == NDJSON:
-            space = await router.make(dxn)
+            space = await router.make(dxn, stranger=request.caller.stranger)
             return _taken_in(request, space, dxn.queue, actor)
-        entries = envelope.entries(await request.body(BODY_BYTES_MAX))
-        space = await router.make(dxn)
+        entries = envelope.entries(await request.body(body_bytes_max))
+        space = await router.make(dxn, stranger=request.caller.stranger)
         return Response(codec.encode(await space.call(SpaceShard.append, dxn.queue, entries, actor)))
 
     async def delete(request: Request) -> Response:
@@ -57,17 +60,17 @@ def _writing(router: Router, waits: Waits) -> list[Route]:
         dxn = codec.address(request.params["dxn"])
         if dxn.object is not None:
             params.only(request.query, ())
-            return await _delete_ids(router, dxn, (dxn.object,))
+            return _deleted(await delete_ids(router, dxn, (dxn.object,)))
         params.only(request.query, ("id", "after", "before", "through"))
         named = params.many(request.query, "id", count_max=ENTRIES_MAX)
         cursors = [params.text(request.query, name) for name in ("after", "before", "through")]
         if bool(named) == any(cursors):
             raise InvalidRequest("give either id, or some of after, before and through")
         if named:
-            return await _delete_ids(router, dxn, tuple(ids.check_object_id(one) for one in named))
-        return await _delete_range(router, waits, dxn, *cursors)
+            return _deleted(await delete_ids(router, dxn, [ids.check_object_id(one) for one in named]))
+        return _deleted(await delete_range(router, waits, dxn, *cursors))
 
-    return [Route("POST", "/v1/{dxn}", append), Route("DELETE", "/v1/{dxn}", delete)]
+    return [Route("POST", "/v1/{dxn}", append, "append"), Route("DELETE", "/v1/{dxn}", delete, "delete")]
 
 
 def _reading(router: Router, waits: Waits) -> list[Route]:
@@ -80,17 +83,10 @@ def _reading(router: Router, waits: Waits) -> list[Route]:
         params.only(request.query, _RANGE)
         ask = _range(request.query)
         wait_s = params.seconds(request.query, "wait", high=WAIT_S_MAX)
-        reading, known = Reading(router, dxn, waits), _known_tags(request)
+        reading, known = Reading(router, dxn, waits), known_tags(request.headers)
         if wait_s > 0:
-            seen = await request.while_connected(lambda: reading.wait(ask, wait_s))
-        else:
-            seen = await reading.look(ask, known)
-        headers = [(b"etag", b'W/"%b"' % seen.etag.encode()), NO_CACHE]
-        if seen.page is None or seen.etag in known:
-            return Response(status=304, headers=headers)
-        if seen.page.resume is not None:
-            return Response(reading.stream(seen, ask), headers=headers)
-        return Response(codec.page(seen.page), headers=headers)
+            return await request.while_connected(lambda: reading.answer(ask, known, wait_s=wait_s))
+        return await reading.answer(ask, known)
 
     async def subscribe(request: Request) -> Response:
         """Entries as events, from a cursor on, for as long as the client listens."""
@@ -109,7 +105,10 @@ def _reading(router: Router, waits: Waits) -> list[Route]:
         events = reading.events(await reading.look(ask), ask)
         return Response(events, media=EVENTS, headers=[(b"cache-control", b"no-store")], compress=False)
 
-    return [Route("GET", "/v1/{dxn}", read), Route("GET", "/v1/{dxn}/subscribe", subscribe)]
+    return [
+        Route("GET", "/v1/{dxn}", read, "read"),
+        Route("GET", "/v1/{dxn}/subscribe", subscribe, "read"),
+    ]
 
 
 def _settings(router: Router) -> list[Route]:
@@ -132,7 +131,7 @@ def _settings(router: Router) -> list[Route]:
         params.only(request.query, ())
         media(request, JSON)
         config = codec.config(await request.body(CONFIG_BYTES_MAX))
-        space = await router.make(dxn)
+        space = await router.make(dxn, stranger=request.caller.stranger)
         return _config((await space.call(SpaceShard.configure, dxn.queue, config)).config)
 
     async def patch_config(request: Request) -> Response:
@@ -149,10 +148,10 @@ def _settings(router: Router) -> list[Route]:
         return Response(codec.encode(codec.stats(info, dxn.space, dxn.tag)))
 
     return [
-        Route("GET", "/v1/{dxn}/config", get_config),
-        Route("PUT", "/v1/{dxn}/config", put_config),
-        Route("PATCH", "/v1/{dxn}/config", patch_config),
-        Route("GET", "/v1/{dxn}/stats", stats),
+        Route("GET", "/v1/{dxn}/config", get_config, "read"),
+        Route("PUT", "/v1/{dxn}/config", put_config, "configure"),
+        Route("PATCH", "/v1/{dxn}/config", patch_config, "configure"),
+        Route("GET", "/v1/{dxn}/stats", stats, "read"),
     ]
 
 
@@ -192,40 +191,11 @@ def _range(query: params.Query) -> RangeQuery:
     )
 
 
-def _known_tags(request: Request) -> frozenset[str]:
-    header = request.headers.get(b"if-none-match")
-    return frozenset() if header is None else frozenset(tag.decode() for tag in _ETAG.findall(header))
-
-
 async def _object(router: Router, dxn: Dxn, object_id: str) -> Response:
     space = await router.find(dxn)
     if space is None:
         raise QueueNotFound(f"space {dxn.space}")
     return Response(codec.entry(await space.call(SpaceShard.get, dxn.queue, object_id)))
-
-
-async def _delete_ids(router: Router, dxn: Dxn, named: Sequence[str]) -> Response:
-    space = await router.find(dxn)
-    return _deleted(0 if space is None else await space.call(SpaceShard.delete_ids, dxn.queue, named))
-
-
-async def _delete_range(
-    router: Router, waits: Waits, dxn: Dxn, after: str | None, before: str | None, through: str | None
-) -> Response:
-    space = await router.find(dxn)
-    if space is None:
-        refuse_cursors(after, before, through)
-        return _deleted(0)
-    part = await space.call(SpaceShard.delete_range, dxn.queue, after, before, through)
-    deleted = part.deleted
-    while part.resume is not None:
-        low, high = part.resume, part.through
-        part = await patiently(
-            lambda: space.call(SpaceShard.delete_range, dxn.queue, low, before, high),  # noqa: B023 (awaited at once)
-            waits,
-        )
-        deleted += part.deleted
-    return _deleted(deleted)
 
 
 def _deleted(count: int) -> Response:

@@ -55,10 +55,10 @@ def routes(router: Router, waits: Waits) -> list[Route]:
         return Response(OK)
 
     return [
-        Route("GET", "/v1/spaces", spaces),
-        Route("GET", "/v1/spaces/{space}/queues", queues),
-        Route("GET", "/healthz", healthz),
-        Route("GET", "/readyz", readyz),
+        Route("GET", "/v1/spaces", spaces, "list"),
+        Route("GET", "/v1/spaces/{space}/queues", queues, "list"),
+        Route("GET", "/healthz", healthz, None),
+        Route("GET", "/readyz", readyz, None),
     ]
 
 

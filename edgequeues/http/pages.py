@@ -18,6 +18,7 @@ ROUTES = (
     ("DELETE /v1/<q>", "delete by ids or by cursors"),
     ("GET, PUT, PATCH /v1/<q>/config", "settings"),
     ("GET /v1/<q>/stats", "counts"),
+    ("/spaces/<tag>/<space>/queue/<queue>", "the same queues for DXOS clients"),
 )
 LINKS = (("/v1/spaces", "spaces"), ("/healthz", "is it alive"), ("/readyz", "does it take work"))
 

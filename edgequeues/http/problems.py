@@ -1,6 +1,7 @@
 """Errors as answers: one total table from error class to status, and the RFC 9457 body they all share.
 
-The errors that only a transport can make are here too; docs/protocol/native.md lists every code.
+A dialect says the same in its own words, see `Dialect.refuse`. The errors that only a transport can make are here
+too; docs/protocol/native.md lists every code.
 """
 
 from __future__ import annotations
@@ -22,15 +23,39 @@ log = logging.getLogger("edgequeues.http")
 
 
 class Misdirected(EdgeQueuesError):
-    """The Host header names another machine. Ask for localhost or a loopback address."""
+    """The Host header is not a name of this server. Ask for its address, or add the name to `allowed_hosts`."""
 
     code = "misdirected"
 
 
 class ForbiddenOrigin(EdgeQueuesError):
-    """Web pages of other origins may not call this server. Serve the page from localhost."""
+    """Web pages of this origin may not call this server. Serve the page from localhost, or add to `cors_origins`."""
 
     code = "forbidden_origin"
+
+
+class Unauthenticated(EdgeQueuesError):
+    """Send `Authorization: Bearer <token>` with a token that `edgequeues token create` gave and that still holds."""
+
+    code = "unauthenticated"
+
+
+class Forbidden(EdgeQueuesError):
+    """This token does not reach that far. Use another, or make one with `edgequeues token create`."""
+
+    code = "forbidden"
+
+
+class HeadersTooLarge(EdgeQueuesError):
+    """The request line and the headers are too long together. Name fewer ids at once, send fewer headers."""
+
+    code = "headers_too_large"
+
+
+class UpgradeRequired(EdgeQueuesError):
+    """Only WebSockets are served here. Ask with `Upgrade: websocket`."""
+
+    code = "upgrade_required"
 
 
 class RequestTimeout(EdgeQueuesError):
@@ -83,9 +108,14 @@ TABLE: dict[type[Exception], Fault] = {
     core.MethodNotAllowed: _mistake(405, core.MethodNotAllowed, "Method not allowed"),
     core.UnsupportedMedia: _mistake(415, core.UnsupportedMedia, "Unsupported media type"),
     core.TooManySpaces: _mistake(507, core.TooManySpaces, "Too many spaces"),
+    core.RateLimited: _mistake(429, core.RateLimited, "Too many requests", 5),
     Misdirected: _mistake(421, Misdirected, "Misdirected request"),
     ForbiddenOrigin: _mistake(403, ForbiddenOrigin, "Forbidden origin"),
-    RequestTimeout: _mistake(408, RequestTimeout, "Request timeout"),
+    Unauthenticated: _mistake(401, Unauthenticated, "Unauthenticated"),
+    Forbidden: _mistake(403, Forbidden, "Forbidden"),
+    HeadersTooLarge: _mistake(431, HeadersTooLarge, "Headers too large"),
+    UpgradeRequired: _mistake(426, UpgradeRequired, "Upgrade required"),
+    RequestTimeout: _mistake(408, RequestTimeout, "Request timeout", 1),
     NotReady: _mistake(503, NotReady, "Not ready", 2),
     shard.Overloaded: Fault(503, "overloaded", "Overloaded", 1),
     shard.DiskFull: Fault(503, "disk_full", "Disk full", 10),
@@ -152,7 +182,28 @@ def body(error: BaseException) -> bytes:
     return msgspec.json.encode(problem(error))
 
 
-def retry_after(error: BaseException) -> list[tuple[bytes, bytes]]:
-    """Headers that tell a client when to try again, where it may."""
+class Refusal(NamedTuple):
+    """A request refused, in the words of a dialect."""
+
+    status: int
+    media: bytes
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+
+
+def refuse(error: BaseException) -> Refusal:
+    """Refuse as RFC 9457 has it, which is how the native protocol does it."""
+    return Refusal(fault(error).status, MEDIA, headers(error), body(error))
+
+
+def headers(error: BaseException) -> list[tuple[bytes, bytes]]:
+    """Return the headers that say what to do next, in every dialect."""
+    found: list[tuple[bytes, bytes]] = []
     wait_s = fault(error).retry_after_s
-    return [] if wait_s is None else [(b"retry-after", b"%d" % wait_s)]
+    if wait_s is not None:
+        found.append((b"retry-after", b"%d" % wait_s))
+    if isinstance(error, Unauthenticated):
+        found.append((b"www-authenticate", b'Bearer realm="edgequeues"'))
+    elif isinstance(error, UpgradeRequired):
+        found.append((b"upgrade", b"websocket"))
+    return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Container
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Mapping
 from typing import TypeVar
 
 import trio
@@ -12,6 +13,8 @@ from edgequeues.core import cursors
 from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import QueueNotFound
 from edgequeues.http import codec
+from edgequeues.http.codec import NATIVE, Form
+from edgequeues.http.routes import Response
 from edgequeues.http.turns import Look, look
 from edgequeues.http.waits import Waits
 from edgequeues.models import Page, RangeQuery
@@ -22,17 +25,21 @@ from shards.errors import ShardClosed, ShardError
 T = TypeVar("T")
 
 NO_SPACE_ETAG = "none"  # of every queue of a space that does not exist
+# Always ask again; the tag makes that cheap. A page of another origin must not get what this one was given.
+REVALIDATE = ((b"cache-control", b"no-cache"), (b"vary", b"origin"))
 KEEP_ALIVE_S = 15.0
+_ETAG = re.compile(rb'(?:W/)?"([!#-~]*)"')
 PATIENCE_S = (0.05, 0.1, 0.2, 0.4, 0.8)  # between tries of one step in the middle of a long job
 
 
 class Reading:
     """One queue, as one request reads it."""
 
-    def __init__(self, router: Router, dxn: Dxn, waits: Waits) -> None:
+    def __init__(self, router: Router, dxn: Dxn, waits: Waits, form: Form = NATIVE) -> None:
         self._router = router
         self._dxn = dxn
         self._waits = waits
+        self._form = form
 
     async def look(self, ask: RangeQuery, known: Container[str] = (), *, with_tail: bool = False) -> Look:
         """Read one page in one turn; a space that does not exist reads as empty, and is not made."""
@@ -66,35 +73,74 @@ class Reading:
                     return seen
                 if page.resume is not None:
                     ask = _after(ask, page.resume)
-                elif await self._waits.until(watch, deadline):
+                elif await self._waits.at_most(deadline - trio.current_time(), watch.wait):
                     ask = _beyond(ask, seen)
                 else:
                     empty = Page([], given.after, given.before, None)
                     return replace(seen, page=empty)
 
-    async def stream(self, seen: Look, ask: RangeQuery) -> AsyncGenerator[bytes, None]:
-        """Give a page and all that follows it as one JSON text. What is appended meanwhile is left out."""
+    async def answer(self, ask: RangeQuery, known: Container[str] = (), *, wait_s: float = 0) -> Response:
+        """Answer with a range, or that nothing has changed: in one piece if it fits a page, else streamed."""
+        seen = await self.wait(ask, wait_s) if wait_s > 0 else await self.look(ask, known)
+        headers = [(b"etag", b'W/"%b"' % seen.etag.encode()), *REVALIDATE]
+        page = seen.page
+        if page is None or seen.etag in known:
+            return Response(status=304, headers=headers)
+        texts = self._form.texts(page.entries)
+        if page.resume is not None or (ask.limit is not None and len(texts) < len(page.entries)):
+            return Response(self._stream(seen, ask), headers=headers)
+        return Response(self._form.whole(texts, page.next_cursor, page.prev_cursor), headers=headers)
+
+    async def _stream(self, seen: Look, ask: RangeQuery) -> AsyncGenerator[bytes, None]:
+        """Give a page and all that follows it as one JSON text. What is appended meanwhile is left out.
+
+        A limit counts what is shown, so pages are read without it and cut where it is reached.
+        """
+        ask, left = replace(_bounded(ask, seen), limit=None), ask.limit
+        head, first, last = self._form.start, seen.page, seen.page
         page = seen.page
         assert page is not None
-        ask = _bounded(ask, seen)
-        head, first, last = codec.PAGE_START, page, page
         while True:
+            page, texts = self._shown(page, left)
             if page.entries:
-                if not first.entries:
-                    first = page
+                first = page if first is None or not first.entries else first
                 last = page
-                yield head + codec.entries(page.entries)
+            if texts:
+                yield head + b",".join(texts)
                 head = b","
-            if ask.limit is not None:
-                ask = replace(ask, limit=ask.limit - len(page.entries))
-            if page.resume is None or ask.limit == 0:
+            left = None if left is None else left - len(texts)
+            resume = page.resume
+            if (
+                page is seen.page and resume is None and left
+            ):  # cut by its own limit, though some are not shown
+                resume = page.prev_cursor if ask.reverse else page.next_cursor
+            if resume is None or left == 0:
                 break
-            ask = _after(ask, page.resume)
+            ask = _after(ask, resume)
             page = (await self._again(ask)).page
             assert page is not None
+        assert first is not None
+        assert last is not None
         low, high = (last, first) if ask.reverse else (first, last)
-        end = codec.page_end(high.next_cursor, low.prev_cursor)
-        yield end if head == b"," else codec.PAGE_START + end
+        end = self._form.end(high.next_cursor, low.prev_cursor)
+        yield end if head == b"," else self._form.start + end
+
+    def _shown(self, page: Page, left: int | None) -> tuple[Page, list[bytes]]:
+        """The texts of a page, and the page; cut behind the entry with which it has shown all that were `left`."""
+        texts = self._form.texts(page.entries)
+        if left is None or len(texts) <= left:
+            return page, texts
+        assert page.store_id is not None
+        assert page.queue_id is not None
+        end = count = 0
+        while count < left:
+            count += len(self._form.texts(page.entries[end : end + 1]))
+            end += 1
+        edge = cursors.encode(page.store_id, page.queue_id, page.entries[end - 1].position)
+        reverse = page.entries[0].position > page.entries[-1].position
+        cut = replace(page, entries=page.entries[:end], resume=edge)
+        cut = replace(cut, prev_cursor=edge) if reverse else replace(cut, next_cursor=edge)
+        return cut, texts[:left]
 
     async def _again(self, ask: RangeQuery, *, with_tail: bool = False) -> Look:
         return await patiently(lambda: self.look(ask, with_tail=with_tail), self._waits)
@@ -113,12 +159,18 @@ class Reading:
                     ask = _after(ask, page.resume)
                 elif watched:
                     ask = _beyond(ask, seen)
-                    while not await self._waits.until(watch, trio.current_time() + KEEP_ALIVE_S):
+                    while not await self._waits.at_most(KEEP_ALIVE_S, watch.wait):
                         if self._waits.over():
                             return
                         yield b": still here\n\n"
                 seen = await self._again(ask, with_tail=True)
                 watched = True
+
+
+def known_tags(headers: Mapping[bytes, bytes]) -> frozenset[str]:
+    """Return the tags of what the client has already."""
+    header = headers.get(b"if-none-match")
+    return frozenset() if header is None else frozenset(tag.decode() for tag in _ETAG.findall(header))
 
 
 def refuse_cursors(*texts: str | None) -> None:

@@ -6,31 +6,73 @@ No framework type is in here, so a dialect is tested as functions and served by 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 import trio
 
 from edgequeues.core.errors import InvalidRequest, TooLarge
+from edgequeues.core.grants import Verb
+from edgequeues.http.auth import OWNER, Caller
 from edgequeues.http.params import Query
-from edgequeues.http.problems import RequestTimeout
+from edgequeues.http.problems import Refusal, RequestTimeout
+from shards.errors import Overloaded
 
 T = TypeVar("T")
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = Sequence[tuple[bytes, bytes]]
 
 JSON = b"application/json"
+BODY_BYTES_MAX = 16 * 1024 * 1024  # of a body that is read as a whole
 BODY_PAUSE_S = 60.0  # a body may stall for this long between two pieces
+BODY_GRACE_S = 20.0  # a whole body takes this long at most, and a second more for each BODY_BYTES_PER_S
+BODY_BYTES_PER_S = 16 * 1024
+BODIES_BYTES_MAX = 256 * 1024 * 1024  # of all bodies that are held as a whole
 
 
 class ClientGone(Exception):
     """The client hung up, so there is nobody to answer. What the request had started goes on."""
 
 
-class Request:
-    """One request. The body arrives while it is read, once: by `body` or by `piece`."""
+class Budget:
+    """Bytes that the whole bodies of all requests may take in memory together."""
 
-    __slots__ = ("_receive", "_whole", "headers", "method", "params", "query")
+    def __init__(self, bytes_max: int = BODIES_BYTES_MAX) -> None:
+        self.left = bytes_max
+
+    def take(self, size: int) -> None:
+        """Take `size` bytes. Raises Overloaded where there are not as many left."""
+        if size > self.left:
+            raise Overloaded
+        self.left -= size
+
+    def give_back(self, size: int) -> None:
+        """Let others have `size` bytes that were taken."""
+        self.left += size
+
+
+class Request:
+    """One request. The body arrives while it is read, once: by `body` or by `piece`.
+
+    caller: who asks. cors: headers for the web page that asks, if one does. receive: ASGI's; if it has a function
+    `come` that returns a message which is there already, or None, then no deadline is set for that. budget: what a
+    whole body is taken from until `release`.
+    """
+
+    __slots__ = (
+        "_budget",
+        "_come",
+        "_held",
+        "_receive",
+        "_whole",
+        "caller",
+        "cors",
+        "headers",
+        "method",
+        "params",
+        "query",
+    )
 
     def __init__(
         self,
@@ -39,13 +81,19 @@ class Request:
         query: Query,
         headers: Mapping[bytes, bytes],
         receive: Receive,
+        budget: Budget | None = None,
     ) -> None:
         self.method = method
         self.params = params
         self.query = query
         self.headers = headers
+        self.caller: Caller = OWNER
+        self.cors: Headers = ()
         self._receive = receive
+        self._come: Callable[[], MutableMapping[str, Any] | None] = getattr(receive, "come", _nothing)
         self._whole = False
+        self._budget = budget
+        self._held = 0
 
     @property
     def body_is_left(self) -> bool:
@@ -57,34 +105,57 @@ class Request:
 
     async def piece(self, pause_s: float = BODY_PAUSE_S) -> bytes:
         """Return the next bytes of the body, b"" at its end. Raises ClientGone, RequestTimeout after `pause_s`."""
-        if self._whole:
-            return b""
-        try:
-            with trio.fail_after(pause_s):
-                while True:
-                    message = await self._receive()
-                    if message["type"] == "http.disconnect":
-                        raise ClientGone
-                    self._whole = not message.get("more_body", False)
-                    body: bytes = message.get("body", b"")
-                    if body or self._whole:
-                        return body
-        except trio.TooSlowError:
-            raise RequestTimeout(f"the body stopped for {pause_s:g} s") from None
+        while not self._whole:
+            message = self._come()
+            if message is None:
+                try:
+                    with trio.fail_after(pause_s):
+                        message = await self._receive()
+                except trio.TooSlowError:
+                    raise RequestTimeout(f"the body stopped for {pause_s:g} s") from None
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            self._whole = not message.get("more_body", False)
+            piece: bytes = message.get("body", b"")
+            if piece:
+                return piece
+        return b""
 
     async def body(self, limit: int) -> bytes:
-        """Return the whole body. Raises TooLarge above `limit` bytes, else as `piece` does."""
+        """Return the whole body.
+
+        Raises TooLarge above `limit` bytes, Overloaded above what the budget has left, RequestTimeout for one that
+        comes too slowly (BODY_GRACE_S, BODY_BYTES_PER_S), else as `piece` does.
+        """
         stated = self.headers.get(b"content-length", b"")
         if stated.isdigit() and int(stated) > limit:
             raise TooLarge(f"the body has {int(stated)} bytes, at most {limit} are taken at once")
-        pieces = [await self.piece()]
-        size = len(pieces[0])
-        while not self._whole and size <= limit:
-            pieces.append(await self.piece())
-            size += len(pieces[-1])
-        if size > limit:
+        began = trio.current_time()
+        pieces = bytearray(
+            await self._piece_of_whole(BODY_GRACE_S, limit)
+        )  # a list of them would cost many times as much for pieces of a byte
+        while not self._whole:
+            due = began + BODY_GRACE_S + len(pieces) / BODY_BYTES_PER_S
+            pieces += await self._piece_of_whole(due - trio.current_time(), limit)
+        return bytes(pieces)
+
+    async def _piece_of_whole(self, within_s: float, limit: int) -> bytes:
+        try:
+            piece = await self.piece(min(BODY_PAUSE_S, max(0, within_s)))
+        except RequestTimeout:
+            raise RequestTimeout(f"fewer than {BODY_BYTES_PER_S} bytes a second came") from None
+        if self._held + len(piece) > limit:
             raise TooLarge(f"the body has more than {limit} bytes")
-        return b"".join(pieces)
+        if self._budget is not None:
+            self._budget.take(len(piece))
+        self._held += len(piece)
+        return piece
+
+    def release(self) -> None:
+        """Give back what the body took of the budget: the request is over."""
+        if self._budget is not None:
+            self._budget.give_back(self._held)
+        self._held = 0
 
     async def gone(self) -> None:
         """Return when the client has hung up. What is left of the body is thrown away meanwhile."""
@@ -114,15 +185,20 @@ class Request:
         return result
 
 
+def _nothing() -> None:
+    return None
+
+
 class Response:
     """What to answer. A body of bytes leaves with its length; any other is streamed piece by piece.
 
     beside: runs while the body streams and owns the request's body meanwhile; the server then does not listen
     for a hang-up itself.
     compress: may it be gzipped for those who ask? Not where each piece must arrive at once.
+    recheck: asked before each piece of a stream; raises if whoever asked for it may not have it any more.
     """
 
-    __slots__ = ("beside", "body", "compress", "headers", "media", "status")
+    __slots__ = ("beside", "body", "compress", "headers", "media", "recheck", "status")
 
     def __init__(
         self,
@@ -140,21 +216,78 @@ class Response:
         self.headers = headers
         self.compress = compress
         self.beside = beside
+        self.recheck: Callable[[], None] | None = None
+
+
+class Socket:
+    """A WebSocket of texts. Bytes that come are given as they are; a handler that returns closes it."""
+
+    __slots__ = ("_receive", "_send", "offered")
+
+    def __init__(self, offered: Sequence[str], receive: Receive, send: Send) -> None:
+        self.offered = offered
+        self._receive = receive
+        self._send = send
+
+    async def accept(self, protocol: str | None = None) -> None:
+        """Take the connection, speaking one of the protocols that were `offered`."""
+        await self._receive()
+        await self._send({"type": "websocket.accept", "subprotocol": protocol, "headers": []})
+
+    async def receive(self) -> str | bytes:
+        """Return the next message. Raises ClientGone."""
+        message = await self._receive()
+        if message["type"] == "websocket.disconnect":
+            raise ClientGone
+        text: str | None = message.get("text")
+        return message["bytes"] if text is None else text
+
+    async def send(self, text: str) -> None:
+        """Send a message."""
+        await self._send({"type": "websocket.send", "text": text})
+
+    async def close(self, code: int) -> None:
+        """Close; before `accept` this refuses the connection."""
+        await self._send({"type": "websocket.close", "code": code})
 
 
 Handler = Callable[[Request], Awaitable[Response]]
+SocketHandler = Callable[[Socket], Awaitable[None]]
 
 
 class Route:
-    """One method of one path. `template` is literal segments and `{name}`s; `{dxn}` takes what has a colon."""
+    """One method of one path. `template` is literal segments and `{name}`s; `{dxn}` takes what has a colon.
 
-    __slots__ = ("handler", "method", "name", "template")
+    verb: what a token must allow; None: open to all. socket: serves the path's WebSockets, with a verb or not only
+    for those who may do something here.
+    """
 
-    def __init__(self, method: str, template: str, handler: Handler, *, name: str = "") -> None:
+    __slots__ = ("handler", "method", "name", "socket", "template", "verb")
+
+    def __init__(
+        self,
+        method: str,
+        template: str,
+        handler: Handler,
+        verb: Verb | None,
+        *,
+        socket: SocketHandler | None = None,
+    ) -> None:
         self.method = method
         self.template = template
         self.handler = handler
-        self.name = name or getattr(handler, "__name__", template)
+        self.verb = verb
+        self.socket = socket
+        self.name = getattr(handler, "__name__", template)
+
+
+class Dialect(NamedTuple):
+    """One protocol: the paths that are its own, what they do, and how it says no."""
+
+    name: str
+    prefixes: tuple[str, ...]
+    routes: Sequence[Route]
+    refuse: Callable[[BaseException], Refusal]
 
 
 class _Node:

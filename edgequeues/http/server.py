@@ -6,75 +6,88 @@ What no table matches goes to another ASGI app (pages for people). Nothing here 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 import trio
 
-from edgequeues.core.errors import EdgeQueuesError, InvalidRequest, MethodNotAllowed
+from edgequeues.core.errors import EdgeQueuesError, InvalidRequest, MethodNotAllowed, RouteNotFound
+from edgequeues.core.grants import Verb
 from edgequeues.http import compress, hosts, params, problems
-from edgequeues.http.problems import ForbiddenOrigin, Misdirected, RequestTimeout
-from edgequeues.http.routes import ClientGone, Headers, Receive, Request, Response, Route, Table
+from edgequeues.http.auth import OWNER, Auth, place
+from edgequeues.http.hosts import Hosts, Origins
+from edgequeues.http.problems import RequestTimeout
+from edgequeues.http.routes import (
+    Budget,
+    ClientGone,
+    Dialect,
+    Headers,
+    Receive,
+    Request,
+    Response,
+    Route,
+    Send,
+    Socket,
+    Table,
+)
 from edgequeues.http.waits import Waits
 
 Scope = MutableMapping[str, Any]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LINGER_S = 5.0  # for a client to end a body nobody wants, before the connection is closed under it
-HOSTS_REMEMBERED = 64
+POLICY_VIOLATION = 1008  # a WebSocket close code, RFC 6455
+SOCKET_REFUSED_S = 5.0  # before a WebSocket is refused: some clients come back at once, for ever
 
 log = logging.getLogger("edgequeues.http")
 
 
 class Server:
-    """Serves route tables. `waits` is shared with the handlers; `end` it when the server stops."""
+    """Serves dialects; the first one answers for every path that is no other's.
+
+    `waits` is shared with the handlers; `end` it when the server stops.
+    """
 
     def __init__(
-        self, routes: Iterable[Route], rest: App, waits: Waits, *, allowed_hosts: Iterable[str] = ()
+        self,
+        dialects: Sequence[Dialect],
+        rest: App,
+        waits: Waits,
+        *,
+        auth: Auth,
+        hosts: Hosts,
+        origins: Origins,
     ) -> None:
         self.waits = waits
-        self._table = Table(routes)
+        self.dialects = dialects
+        self._table = Table(route for dialect in dialects for route in dialect.routes)
         self._rest = rest
-        self._allowed_hosts = frozenset(host.lower().encode() for host in allowed_hosts)
-        self._good_hosts: set[bytes] = set()
+        self._auth = auth
+        self._hosts = hosts
+        self._origins = origins
+        self._budget = Budget()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one ASGI scope."""
         kind = scope["type"]
         if kind == "http":
             await self._http(scope, receive, send)
-            return
-        if kind == "websocket":
-            try:
-                self._admit(scope["headers"])
-            except EdgeQueuesError:
-                await send({"type": "websocket.close", "code": 1008})  # before it is accepted: answered 403
-                return
-        await self._rest(scope, receive, send)
+        elif kind == "websocket":
+            await self._websocket(scope, receive, send)
+        else:
+            await self._rest(scope, receive, send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        method: str = scope["method"]
-        request = Request(method, {}, params.EMPTY, {}, receive)
+        request = Request(scope["method"], {}, params.EMPTY, {}, receive, self._budget)
         try:
-            request.headers = self._admit(scope["headers"])
-            found = self._table.find(scope.get("raw_path") or quote(scope["path"]).encode())
-            if found is None:
-                response = None
-            else:
-                routes, request.params = found
-                route = routes.get(method) or (routes.get("GET") if method == "HEAD" else None)
-                if route is None:
-                    response = _refused(method, routes)
-                else:
-                    request.query = params.parse(scope["query_string"])
-                    response = await route.handler(request)
+            response = await self._respond(request, scope)
         except ClientGone:
             return
-        except Exception as error:
-            response = _problem(error, f"{method} {scope['path']}")
+        finally:
+            request.release()
         if response is None:
             await self._rest(scope, receive, send)
         elif type(response.body) is bytes:
@@ -82,48 +95,102 @@ class Server:
         else:
             await _send_stream(request, response, send)
 
-    def _admit(self, raw: Headers) -> dict[bytes, bytes]:
-        """Headers by lower-case name. Refuses what a web page or a smuggler would send."""
-        headers = dict(raw)
+    async def _respond(self, request: Request, scope: Scope) -> Response | None:
+        try:
+            self._admit(request, scope["headers"])
+            return await self._answer(request, _path(scope), scope)
+        except ClientGone:
+            raise
+        except Exception as error:
+            return self._refusal(error, scope)
+
+    def _still_may(self, request: Request, verb: Verb) -> None:
+        """Judge a request again that takes long. Raises Unauthenticated, Forbidden."""
+        self._auth.caller(request.headers).require(verb, *place(request.params))
+
+    async def _answer(self, request: Request, path: bytes, scope: Scope) -> Response | None:
+        """Find the route and call it; None: no dialect has this path."""
+        found = self._table.find(path)
+        method = request.method
+        if found is None:
+            if self._owner(path) is None:
+                return None
+            request.caller = self._auth.caller(request.headers)
+            raise RouteNotFound(scope["path"][:200])
+        routes, request.params = found
+        if method == "OPTIONS" and b"access-control-request-method" in request.headers:
+            return Response(status=204, headers=hosts.preflight(request.headers, _methods(routes)))
+        route = routes.get(method) or (routes.get("GET") if method == "HEAD" else None)
+        if route is None or route.verb is not None:
+            request.caller = self._auth.caller(request.headers)
+        if route is None:
+            methods = _methods(routes)
+            response = self._refusal(MethodNotAllowed(f"{method} is not one of {methods}"), scope)
+            response.headers = [(b"allow", methods.encode())]
+            return response
+        if route.verb is not None and request.caller is not OWNER:
+            request.caller.require(route.verb, *place(request.params))
+        request.query = params.parse(scope["query_string"])
+        response = await route.handler(request)
+        if route.verb is not None and request.caller is not OWNER:
+            response.recheck = partial(self._still_may, request, route.verb)
+        return response
+
+    async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request("GET", {}, params.EMPTY, {}, receive)
+        socket = Socket(scope.get("subprotocols", ()), receive, send)
+        try:
+            self._admit(request, scope["headers"])
+            self._auth.caller(request.headers)
+            found = self._table.find(_path(scope))
+            serve = None if found is None or "GET" not in found[0] else found[0]["GET"].socket
+            if serve is None:
+                raise RouteNotFound
+        except EdgeQueuesError as error:
+            log.info("a WebSocket was refused: %s", error)
+            await self.waits.pause(SOCKET_REFUSED_S)
+            await socket.close(POLICY_VIOLATION)  # before it is accepted: answered 403
+            return
+        with suppress(ClientGone):
+            await serve(socket)
+
+    def _admit(self, request: Request, raw: Headers) -> None:
+        """Take the headers in, by lower-case name. Refuses what a web page or a smuggler would send."""
+        request.headers = headers = dict(raw)
         host = headers.get(b"host")
         if host is None or (len(headers) != len(raw) and sum(name == b"host" for name, _ in raw) > 1):
             raise InvalidRequest("a request carries exactly one Host header")
-        if host not in self._good_hosts:
-            self._check_host(host)
+        self._hosts.check(host)
         origin = headers.get(b"origin")
-        if origin is not None and not hosts.is_own_origin(origin):
-            raise ForbiddenOrigin(f"Origin is {_shown(origin)}")
+        if origin is not None:
+            request.cors = self._origins.headers(origin, host)
         if b"transfer-encoding" in headers and b"content-length" in headers:
             raise InvalidRequest("a request has either Content-Length or Transfer-Encoding, not both")
-        return headers
 
-    def _check_host(self, host: bytes) -> None:
-        if not hosts.names_this_machine(host) and host.lower() not in self._allowed_hosts:
-            raise Misdirected(f"Host is {_shown(host)}")
-        if len(self._good_hosts) < HOSTS_REMEMBERED:
-            self._good_hosts.add(host)
+    def _owner(self, path: bytes) -> Dialect | None:
+        """The dialect whose path this is, be there a route or not."""
+        text = path.decode("latin-1")
+        return next((one for one in self.dialects if text.startswith(one.prefixes)), None)
 
-
-def _shown(value: bytes) -> str:
-    return repr(value[:100].decode("latin-1"))
-
-
-def _refused(method: str, routes: Mapping[str, Route]) -> Response:
-    allow = {*routes, *(["HEAD"] if "GET" in routes else [])}
-    error = MethodNotAllowed(f"{method} is not one of {', '.join(sorted(allow))}")
-    response = _problem(error, "")
-    response.headers = [(b"allow", ", ".join(sorted(allow)).encode())]
-    return response
+    def _refusal(self, error: Exception, scope: Scope) -> Response:
+        """Say no in the words of the dialect that was spoken to."""
+        problems.report(error, f"{scope['method']} {scope['path']}")
+        dialect = self._owner(_path(scope)) or self.dialects[0]
+        refusal = dialect.refuse(error)
+        return Response(refusal.body, status=refusal.status, media=refusal.media, headers=refusal.headers)
 
 
-def _problem(error: Exception, what: str) -> Response:
-    status = problems.report(error, what).status
-    headers = problems.retry_after(error)
-    return Response(problems.body(error), status=status, media=problems.MEDIA, headers=headers)
+def _path(scope: Scope) -> bytes:
+    raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
+    return raw
+
+
+def _methods(routes: Mapping[str, Route]) -> str:
+    return ", ".join(sorted({*routes, *(["HEAD"] if "GET" in routes else [])}))
 
 
 async def _send_whole(request: Request, response: Response, body: bytes, send: Send) -> None:
-    headers = [*response.headers]
+    headers = [*response.headers, *request.cors]
     if response.status not in (204, 304):
         headers.append((b"content-type", response.media))
         if len(body) >= compress.BYTES_MIN and response.compress:
@@ -158,7 +225,7 @@ async def _send_stream(request: Request, response: Response, send: Send) -> None
     """Send piece by piece. An error in the middle cuts the answer short, which the client can tell."""
     body = response.body
     assert not isinstance(body, bytes)
-    headers = [*response.headers, (b"content-type", response.media)]
+    headers = [*response.headers, *request.cors, (b"content-type", response.media)]
     if response.compress:
         headers.append(compress.VARY)
         if compress.accepts(request.headers.get(b"accept-encoding", b"")):
@@ -170,15 +237,15 @@ async def _send_stream(request: Request, response: Response, send: Send) -> None
             await send({"type": "http.response.start", "status": response.status, "headers": headers})
             if request.method != "HEAD":
                 async for piece in body:
+                    if response.recheck is not None:
+                        response.recheck()
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
 
     try:
         if response.beside is None:
             await request.while_connected(pour)
         else:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(response.beside)
-                await pour()
+            await _beside(response.beside, pour)
     except ClientGone:
         return
     except Exception as error:
@@ -189,3 +256,17 @@ async def _send_stream(request: Request, response: Response, send: Send) -> None
         with trio.move_on_after(LINGER_S):
             await _discard(request)
     await send({"type": "http.response.body", "body": b""})
+
+
+async def _beside(other: Callable[[], Awaitable[None]], work: Callable[[], Awaitable[None]]) -> None:
+    """Do both until both are done, or `work` raises."""
+    error: Exception | None = None
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(other)
+        try:
+            await work()
+        except Exception as raised:  # carried out by hand: the nursery would wrap it in a group
+            error = raised
+            nursery.cancel_scope.cancel()
+    if error is not None:
+        raise error

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import trio
+from collections.abc import Awaitable, Callable
 
-from shards.hub import Watch
+import trio
 
 
 class Waits:
@@ -18,28 +18,22 @@ class Waits:
         """Has `end` been called?"""
         return self._ended
 
-    async def until(self, watch: Watch, deadline: float) -> bool:
-        """Wait for `watch` until trio time `deadline` at most; return whether it saw something."""
-        seen = False
+    async def at_most(self, wait_s: float, work: Callable[[], Awaitable[object]]) -> bool:
+        """Do `work`, for `wait_s` at most and not longer than the server serves; return whether it was done."""
+        done = False
         if not self._ended:
-            with trio.CancelScope(deadline=deadline) as scope:
+            with trio.move_on_after(wait_s) as scope:
                 self._waiting.add(scope)
                 try:
-                    await watch.wait()
-                    seen = True
+                    await work()
+                    done = True
                 finally:
                     self._waiting.discard(scope)
-        return seen
+        return done
 
     async def pause(self, wait_s: float) -> None:
         """Sleep, unless the server stops."""
-        if not self._ended:
-            with trio.CancelScope(deadline=trio.current_time() + wait_s) as scope:
-                self._waiting.add(scope)
-                try:
-                    await trio.sleep_forever()
-                finally:
-                    self._waiting.discard(scope)
+        await self.at_most(wait_s, trio.sleep_forever)
 
     def end(self) -> None:
         """End all waits, now and from now on."""

@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from edgequeues.app import open_app
+from edgequeues.settings import Settings
 from shards.testing import InlineDisk, TrioClock
 
 from .asgi import Client
@@ -226,7 +227,8 @@ async def test_a_bad_listing_is_refused_by_name(client: Client, target: str, cod
 async def test_more_spaces_than_the_server_holds_are_507(tmp_path: Path, clock: TrioClock) -> None:
     folder = tmp_path / "small"
     chance = random.Random(1)
-    async with open_app(folder, clock=clock, disk=InlineDisk(), randomness=chance, spaces_max=2) as server:
+    few = Settings(spaces_max=2)
+    async with open_app(folder, few, clock=clock, disk=InlineDisk(), randomness=chance) as server:
         client = Client(server)
         for n in range(2):
             await client.append(f"dxn:queue:s{n}:q", 1)

@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from edgequeues.models import ENTRIES_MAX
+from edgequeues.space.pages import WINDOW_ROWS
 
 from .asgi import Client, Reply
 
@@ -225,6 +226,15 @@ async def test_a_long_search_that_finds_nothing_is_a_whole_answer(client: Client
         await fill(client, 1_000)
     reply = await client.get(f"{LOG}?until=1")
     assert reply.json() == {"entries": [], "nextCursor": None, "prevCursor": None}
+
+
+async def test_a_long_search_that_finds_something_has_the_cursors_of_what_it_found(client: Client) -> None:
+    await client.append(Q, 0)
+    await trio.sleep(1)
+    await fill(client, WINDOW_ROWS + 1)
+    found = (await client.get(f"{LOG}?until=1700000000000&reverse=true")).json()
+    first = (await client.get(f"{LOG}?limit=1")).json()
+    assert found == first
 
 
 async def test_a_streamed_range_is_compressed_for_those_who_ask(client: Client) -> None:

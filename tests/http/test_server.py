@@ -6,16 +6,22 @@ import gzip
 import json
 import logging
 import zlib
-from collections.abc import AsyncGenerator, MutableMapping
+from collections.abc import AsyncGenerator, Iterator, MutableMapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 
+from edgequeues.control import Control
 from edgequeues.core.errors import TooLarge
-from edgequeues.http.routes import Receive, Request, Response, Route
-from edgequeues.http.server import Send, Server
+from edgequeues.http import problems
+from edgequeues.http.auth import Auth
+from edgequeues.http.hosts import Hosts, Origins
+from edgequeues.http.routes import Dialect, Receive, Request, Response, Route, Send
+from edgequeues.http.server import Server
 from edgequeues.http.waits import Waits
+from shards.clock import SystemClock
 from shards.errors import Overloaded
 
 from .asgi import HOST, JSON, Client, Pairs
@@ -101,11 +107,26 @@ HANDLERS = [short, long, unchanged, bug, overloaded, pages, cut_by_bug, cut_by_s
 
 
 @pytest.fixture
-def app() -> Client:
+def control(tmp_path: Path) -> Iterator[Control]:
+    with Control.open(tmp_path) as control:
+        yield control
+
+
+@pytest.fixture
+def app(control: Control) -> Client:
     closed.clear()
-    gets = [Route("GET", f"/{handler.__name__}", handler) for handler in HANDLERS]
-    posts = [Route("POST", f"/{handler.__name__}", handler) for handler in (echo, bug, too_large)]
-    return Client(Server([*gets, *posts], rest, Waits(), allowed_hosts=["Queues.example:8700"]))
+    gets = [Route("GET", f"/{handler.__name__}", handler, "read") for handler in HANDLERS]
+    posts = [Route("POST", f"/{handler.__name__}", handler, "append") for handler in (echo, bug, too_large)]
+    return Client(
+        Server(
+            [Dialect("test", ("/own/",), [*gets, *posts], problems.refuse)],
+            rest,
+            Waits(),
+            auth=Auth("off", "127.0.0.1", control, SystemClock()),
+            hosts=Hosts("127.0.0.1", ["Queues.example:8700"]),
+            origins=Origins(),
+        )
+    )
 
 
 # -- admission -------------------------------------------------------------------------------------------

@@ -1,13 +1,13 @@
-"""The transcripts are true, and the protocol page shows all of them as they are."""
+"""The transcripts are true, and the protocol pages show all of them as they are."""
 
 from __future__ import annotations
 
 import pytest
 
 from .asgi import Client
-from .transcript import BLOCK, FOLDER, PAGE, Player, quoted, steps
+from .transcript import BLOCK, FOLDER, PAGES, Player, quoted, steps
 
-TEXTS = {str(path.relative_to(FOLDER)): path.read_text() for path in sorted(FOLDER.glob("native/*.txt"))}
+TEXTS = {str(path.relative_to(FOLDER)): path.read_text() for path in sorted(FOLDER.glob("*/*.txt"))}
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -17,10 +17,15 @@ async def test_a_transcript_is_what_happens(client: Client, name: str) -> None:
         await player.play(step)
 
 
-def test_the_page_shows_every_transcript_as_it_is() -> None:
-    page = PAGE.read_text()
-    assert sorted(BLOCK.findall(page)) == list(TEXTS)
+@pytest.mark.parametrize("dialect", PAGES)
+def test_the_page_shows_every_transcript_as_it_is(dialect: str) -> None:
+    page = PAGES[dialect].read_text()
+    assert sorted(BLOCK.findall(page)) == [name for name in TEXTS if name.startswith(dialect + "/")]
     assert quoted(page) == page, "run: python -m tests.http.transcript"
+
+
+def test_every_transcript_has_a_page() -> None:
+    assert {name.partition("/")[0] for name in TEXTS} == set(PAGES)
 
 
 async def test_a_transcript_that_is_not_true_fails(client: Client) -> None:

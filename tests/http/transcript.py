@@ -1,11 +1,13 @@
-"""Golden requests and replies: read from files, played against an app, quoted in the protocol page.
+"""Golden requests and replies: read from files, played against an app, quoted in the protocol pages.
+
+A folder of them belongs to the page of the same name.
 
 A file is a title line, then steps. `>` lines are a request (method and path, headers, a bare `>`, the body), `<`
 lines the reply expected of it: status, those headers that are named, the whole body. `...` as the last line of a
 body: it goes on, and the client hangs up. `{{name}}` captures on its first use what is there, and stands for just
 that afterwards. `= 2 s` lets that time pass.
 
-Run as a module, it copies the files into the page.
+Run as a module, it copies the files into the pages.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from .asgi import Client, Pairs
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "tests" / "transcripts"
-PAGE = ROOT / "docs" / "protocol" / "native.md"
+PAGES = {name: ROOT / "docs" / "protocol" / f"{name}.md" for name in ("native", "dxos")}
 
 HOLE = re.compile(r"\{\{(\w+)\}\}")
 BLOCK = re.compile(r"<!-- transcript (\S+) -->\n.*?<!-- end -->", re.DOTALL)
@@ -126,4 +128,5 @@ def as_block(name: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(quoted(PAGE.read_text()))
+    for page in PAGES.values():
+        page.write_text(quoted(page.read_text()))

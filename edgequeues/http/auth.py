@@ -1,0 +1,128 @@
+"""Who asks, and what they may do: tokens and anonymous grants, judged before anything is done for a request."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Literal
+
+import trio
+
+from edgequeues.control import Control, ControlError
+from edgequeues.core.grants import Grant, Verb
+from edgequeues.core.hostnames import bare, is_loopback
+from edgequeues.http import codec
+from edgequeues.http.problems import Forbidden, Unauthenticated
+from shards.clock import Clock
+
+Mode = Literal["auto", "required", "off"]
+
+# Where a server listens: for this machine only; for others too; for others too and deliberately without tokens.
+Exposure = Literal["local", "exposed", "insecure"]
+
+LOOK_S = 0.5  # between looks at the file: what was made or revoked counts within a second
+
+log = logging.getLogger("edgequeues.http")
+
+_BEARER = b"bearer "
+_PROXIED = (b"x-forwarded-for", b"forwarded")
+
+
+class Caller:
+    """Who sent a request. stranger: somebody the operator does not know by a token."""
+
+    __slots__ = ("_grants", "_known", "stranger")
+
+    def __init__(self, grants: tuple[Grant, ...] | None, *, known: bool, stranger: bool) -> None:
+        self._grants = grants  # None: may do everything
+        self._known = known
+        self.stranger = stranger
+
+    def require(self, verb: Verb, space: str | None, queue: str | None) -> None:
+        """Raises Unauthenticated or Forbidden unless this is granted. None: all spaces, all queues of a space."""
+        if self._grants is None or any(grant.allows(verb, space, queue) for grant in self._grants):
+            return
+        queues = "all queues" if queue is None else f"queue {queue}"
+        where = "all spaces" if space is None else f"{queues} of space {space}"
+        if not self._known:
+            raise Unauthenticated(f"without a token nobody may {verb} {where}")
+        raise Forbidden(f"the token does not let you {verb} {where}")
+
+
+OWNER = Caller(None, known=True, stranger=False)
+_ANYBODY = Caller(None, known=False, stranger=True)
+
+
+class Unprotected(Exception):
+    """Everybody who reaches the server could do everything."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__(
+            f"other machines reach {host}, and nobody would need a token to read, write and delete here. Make one "
+            "with `edgequeues token create NAME` first (and leave auth at auto or required), or say --insecure"
+        )
+
+
+class Auth:
+    """Judges requests by what `control` says, which may change at any time.
+
+    host: where the server listens. Raises Unprotected, ControlError.
+    """
+
+    def __init__(
+        self, mode: Mode, host: str, control: Control, clock: Clock, *, insecure: bool = False
+    ) -> None:
+        self._mode = mode
+        self._control = control
+        self._clock = clock
+        self._access = control.access()
+        self._look_at = 0.0  # trio's time
+        self._exposure: Exposure = (
+            "local" if is_loopback(bare(host)) else "insecure" if insecure else "exposed"
+        )
+        if self._exposure == "exposed" and (mode == "off" or (mode == "auto" and not self._access.exists)):
+            raise Unprotected(host)
+
+    def caller(self, headers: Mapping[bytes, bytes]) -> Caller:
+        """Return who sent these headers. Raises Unauthenticated for a token that is none, and where one is needed."""
+        if trio.current_time() >= self._look_at:
+            self._look()
+        if not self._needs_token(headers):
+            return _ANYBODY if self._exposure == "insecure" else OWNER
+        now_ms = self._clock.now_ms()
+        anonymous = self._access.anonymous(now_ms)
+        given = headers.get(b"authorization", b"")
+        if given[: len(_BEARER)].lower() == _BEARER:
+            grant = self._access.find(given[len(_BEARER) :].strip().decode("latin-1"), now_ms)
+            if grant is None:
+                raise Unauthenticated("the token is unknown, revoked or expired")
+            return Caller((grant, *anonymous), known=True, stranger=False)
+        if not anonymous:
+            raise Unauthenticated("the request carries no token")
+        return Caller(anonymous, known=False, stranger=True)
+
+    def _look(self) -> None:
+        """Heed what the command line has written."""
+        self._look_at = trio.current_time() + LOOK_S
+        try:
+            if self._control.changed():
+                self._access = self._control.access()
+        except ControlError as error:
+            log.error("tokens stay as they were: %s", error)
+
+    def _needs_token(self, headers: Mapping[bytes, bytes]) -> bool:
+        if self._mode != "auto":
+            return self._mode == "required"
+        if self._access.exists or self._exposure == "exposed":
+            return True
+        # A proxy on this machine makes everybody look local.
+        return self._exposure == "local" and any(name in headers for name in _PROXIED)
+
+
+def place(params: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """Return the space and the queue that a path names. Raises InvalidDxn."""
+    dxn = params.get("dxn")
+    if dxn is None:
+        return params.get("space"), params.get("queue")
+    address = codec.address(dxn)
+    return address.space, address.queue

@@ -1,0 +1,45 @@
+"""Deleting from a queue: ids in turns of bounded size, a range turn by turn to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from edgequeues.core.dxn import Dxn
+from edgequeues.http.reading import patiently, refuse_cursors
+from edgequeues.http.waits import Waits
+from edgequeues.models import ENTRIES_MAX
+from edgequeues.router import Router
+from edgequeues.space.shard import SpaceShard
+
+
+async def delete_ids(router: Router, dxn: Dxn, named: Sequence[str]) -> int:
+    """Delete objects by id; return how many there were."""
+    space = await router.find(dxn)
+    deleted = 0
+    for start in range(0, 0 if space is None else len(named), ENTRIES_MAX):
+        assert space is not None
+        deleted += await space.call(SpaceShard.delete_ids, dxn.queue, named[start : start + ENTRIES_MAX])
+    return deleted
+
+
+async def delete_range(
+    router: Router, waits: Waits, dxn: Dxn, after: str | None, before: str | None, through: str | None = None
+) -> int:
+    """Delete what lies between cursors, as `SpaceShard.delete_range` does, to its end; return how many there were.
+
+    Raises InvalidCursor, CursorStore.
+    """
+    space = await router.find(dxn)
+    if space is None:
+        refuse_cursors(after, before, through)
+        return 0
+    part = await space.call(SpaceShard.delete_range, dxn.queue, after, before, through)
+    deleted = part.deleted
+    while part.resume is not None:
+        low, high = part.resume, part.through
+        part = await patiently(
+            lambda: space.call(SpaceShard.delete_range, dxn.queue, low, before, high),  # noqa: B023 (awaited at once)
+            waits,
+        )
+        deleted += part.deleted
+    return deleted

@@ -1,8 +1,11 @@
 # Everything there is to type. Needs Python 3.11 or newer, git and make; all else goes into .venv.
+# Conformance alone needs Node.js, too.
 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DXOS := tests/conformance/vendor/dxos
+DXOS_STAMP := $(DXOS)/node_modules/.installed
 DATA ?= data
 ARGS ?=
 PYTHON ?= $(shell for p in python3.11 python3 python; do \
@@ -26,6 +29,15 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --no-deps --no-build-isolation -e .
 	@touch $@
 
+# 428 MB. What npm may do there is in its .npmrc: no scripts of packages, no lock file, which would name an index.
+$(DXOS_STAMP): $(DXOS)/package.json $(DXOS)/.npmrc
+	@node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null && npm --version >/dev/null 2>&1 || { \
+		echo "the DXOS suite needs Node.js 20 or newer, with npm: install it and try again" >&2; \
+		echo "(Debian 13 packages 20; Debian 12 packages 18: take it from nodejs.org there)" >&2; \
+		exit 1; }
+	cd $(DXOS) && npm install
+	@touch $@
+
 run: install ## Serve on 127.0.0.1:8700 from ./data (DATA=dir), and print what to try with curl
 	$(BIN)/edgequeues serve --data $(DATA) --hints $(ARGS)
 
@@ -42,8 +54,8 @@ check: install ## Lint, format, types, layers, and the rules of the house
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/house
 
-conformance: install ## Run the golden requests and replies of each dialect
-	$(BIN)/pytest tests/http -k transcript
+conformance: install $(DXOS_STAMP) ## Run each dialect's golden requests and replies, and the clients made by others
+	$(BIN)/pytest tests/http/test_transcripts.py tests/conformance $(ARGS)
 
 bench: install ## Measure, and print the tables (ARGS="--help" shows what)
 	$(BIN)/edgequeues bench $(ARGS)
@@ -56,6 +68,6 @@ lock: install ## Pin requirements/dev.in anew into dev.txt (ARGS=--upgrade takes
 	sed -i -e '/^--/d' -e '/./,$$!d' -e '1i # Written by `make lock` from requirements/dev.in, exact and with hashes.' \
 		requirements/dev.txt
 
-clean: ## Remove .venv and every cache; data stays
-	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+clean: ## Remove .venv, Node.js packages and every cache; data stays
+	rm -rf $(VENV) $(DXOS)/node_modules dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

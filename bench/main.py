@@ -17,7 +17,7 @@ from typing import TextIO
 import msgspec
 from rich.console import Console
 
-from bench import append, deletes, latency, machine, memory, reads, spaces
+from bench import append, deletes, http, http_memory, latency, machine, memory, reads, spaces
 from bench.figures import Figure, quantile, show
 from bench.rig import Effort, Rig
 
@@ -28,6 +28,8 @@ BENCHES: Mapping[str, Callable[[Rig], Iterator[Figure]]] = {
     "deletes": deletes.measure,
     "spaces": spaces.measure,
     "memory": memory.measure,
+    "http": http.measure,
+    "http-memory": http_memory.measure,
 }
 QUESTIONS = {
     "append": append.__doc__,
@@ -36,6 +38,8 @@ QUESTIONS = {
     "deletes": deletes.__doc__,
     "spaces": spaces.__doc__,
     "memory": memory.__doc__,
+    "http": http.__doc__,
+    "http-memory": http_memory.__doc__,
 }
 RESULTS = Path(__file__).parent / "results"
 IN_MEMORY = ("tmpfs", "ramfs")
@@ -51,7 +55,7 @@ def run(
 ) -> None:
     """Run the benches named, all if none is, and print.
 
-    quick: smaller sizes and fewer rounds, under a minute. folder: where the data goes, else the current one.
+    quick: smaller sizes and fewer rounds, about a minute. folder: where the data goes, else the current one.
     as_json: None decides by whether stdout is a terminal. save: also write the lines to results/.
     Raises ValueError for a name there is no bench of, or a folder in memory, where a flush means nothing.
     """
@@ -124,7 +128,7 @@ def main() -> None:
         prog="python -m bench", description="Measure edgequeues on this machine."
     )
     parser.add_argument("names", nargs="*", metavar="bench", help=f"any of {', '.join(BENCHES)}; none: all")
-    parser.add_argument("--quick", action="store_true", help="smaller and fewer, under a minute")
+    parser.add_argument("--quick", action="store_true", help="smaller and fewer, about a minute")
     parser.add_argument("--json", action="store_true", default=None, help="JSON lines on a terminal too")
     parser.add_argument("--table", dest="json", action="store_false", help="tables in a pipe too")
     parser.add_argument("--folder", type=Path, help="where to put the data; default: the current folder")

@@ -11,8 +11,13 @@ import pytest
 from bench import main
 from bench.figures import Against, figure, quantile
 
+STARTS_SERVERS = ("http", "http-memory")
+EVERY = [
+    pytest.param(name, marks=pytest.mark.slow if name in STARTS_SERVERS else ()) for name in main.BENCHES
+]
 
-@pytest.mark.parametrize("name", main.BENCHES)
+
+@pytest.mark.parametrize("name", EVERY)
 def test_a_bench_prints_one_line_of_json_for_each_measurement(name: str, tmp_path: Path) -> None:
     out = io.StringIO()
     lines = list(main.measure([name], "tiny", tmp_path, main.Teller(as_json=True, out=out)))

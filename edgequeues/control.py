@@ -25,6 +25,7 @@ from edgequeues.core.grants import Grant, Verb
 FILE_NAME = "control.db"
 TOKENS_MAX = 10_000
 NAME_LENGTH_MAX = 64
+EXPIRES_MAX = 253_402_300_799_999  # unix ms: the last year that has four digits
 BUSY_MS = 2_000  # another writer is given so long; none of ours takes more than a moment
 ID_LENGTH = 12
 _ID_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -110,25 +111,35 @@ class Control:
         self._seen = 0
 
     @classmethod
-    def open(cls, folder: Path) -> Control:
-        """Open the file of a data folder, made where it is missing. Raises ControlError."""
+    def open(cls, folder: Path, *, create: bool = True, vfs: str = "") -> Control:
+        """Open the file of a data folder, made where it is missing. Raises ControlError.
+
+        create: False raises it where the file is missing, and makes nothing. vfs: SQLite's; "" is its own.
+        """
         path = folder / FILE_NAME
         try:
+            if not create and not path.exists():
+                raise ControlError(
+                    f"{path} is not there: name the data folder of a server, or make a token first"
+                )
             folder.mkdir(parents=True, exist_ok=True)
             # Not readable by others from the first moment. Only a new file is opened so: closing a file gives up
             # the locks that SQLite holds on it in this process.
             with suppress(FileExistsError):
                 os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            db = apsw.Connection(str(path))
+            db = apsw.Connection(str(path), vfs=vfs or None)
         except (OSError, apsw.Error) as error:
             raise _unusable(path, error) from error
         try:
             db.set_busy_timeout(BUSY_MS)
             db.transaction_mode = "IMMEDIATE"  # of two that read first and write then, one would fail at once
             db.pragma("journal_mode", "delete")  # one small file, nothing beside it
-            db.pragma("synchronous", "full")
-            with db:
-                _migrate(path, db)
+            # FULL does not sync the folder after the journal is deleted: a power cut could bring the journal back,
+            # and with it a token that was revoked.
+            db.pragma("synchronous", "extra")
+            if db.pragma("user_version") != _SCHEMA:  # or else nobody who only reads has to wait
+                with db:
+                    _migrate(path, db)
         except apsw.Error as error:
             db.close()
             raise _unusable(path, error) from error
@@ -175,6 +186,8 @@ class Control:
             raise ControlError(
                 f"{name!r} is no name for a token: 1 to {NAME_LENGTH_MAX} printable characters"
             )
+        if expires is not None and expires > EXPIRES_MAX:
+            raise ControlError("a token cannot expire after the year 9999: make one that does not expire")
         secret = None if anonymous else secrets.token_urlsafe(32)
         token = Token(
             id="".join(secrets.choice(_ID_ALPHABET) for _ in range(ID_LENGTH)),
@@ -197,9 +210,10 @@ class Control:
     def revoke(self, named: str, *, now_ms: int) -> Token:
         """End a token, given by its id or its name; return it as it was. One that is revoked already stays so.
 
-        Raises ControlError where none, or several, are called that.
+        Where one's name is another's id, the id counts. Raises ControlError where none, or several, are called that.
         """
-        found = self._read(NAMED, named, named)
+        found = self._read(NAMED, named, named) if named.isprintable() else []
+        found = [one for one in found if one.id == named] or found
         holding = [one for one in found if one.revoked is None]
         if not found:
             raise ControlError(f"there is no token {named!r}: `edgequeues token list` shows them")
@@ -241,7 +255,7 @@ def _migrate(path: Path, db: apsw.Connection) -> None:
 
 
 def _hash(secret: str) -> bytes:
-    return sha256(secret.encode("utf-8", "surrogateescape")).digest()
+    return sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
 def _row(token: Token) -> tuple[object, ...]:
@@ -261,6 +275,9 @@ def _token(row: tuple[Any, ...]) -> Token:
 
 
 def _unusable(path: Path, error: Exception) -> ControlError:
+    if isinstance(error, apsw.BusyError):
+        return ControlError(f"{path} is locked by another process, which should take a moment: try again")
     return ControlError(
-        f"{path} cannot be used: {error}. It holds the tokens: see that it is a SQLite file that may be written"
+        f"{path} cannot be used: {error}. It holds the tokens: see that it is a SQLite file that you may write, in a "
+        "folder that you may write"
     )

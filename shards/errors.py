@@ -17,7 +17,7 @@ class ShardError(Exception):
 
 
 class Overloaded(ShardError):
-    """The shard has as many unanswered calls as it accepts. Nothing was done; retry after a pause."""
+    """More is asked at once than is taken on: too many calls wait. Nothing was done; retry after a pause."""
 
     retryable = True
 

@@ -12,6 +12,7 @@ from edgequeues.core import dxn
 from edgequeues.core.errors import InvalidDxn
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+DURATION_MS_MAX = 2**53  # more than a server counts, and nothing overflows on the way there
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|[smhdw])", re.ASCII)
 
 
@@ -36,7 +37,10 @@ def duration(value: str) -> int:
     match = DURATION.fullmatch(value.strip())
     if match is None:
         raise click.BadParameter(f"{value!r} is no length of time; write it like 500ms, 10s, 5m, 2h, 7d")
-    return round(float(match[1]) * UNITS_MS[match[2]])
+    ms = float(match[1]) * UNITS_MS[match[2]]
+    if ms > DURATION_MS_MAX:
+        raise click.BadParameter(f"{value!r} is too long a time; write a shorter one")
+    return round(ms)
 
 
 def time(value: str) -> int:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -37,27 +37,24 @@ class Output:
         """Print a table. Columns named in `right` are aligned there; the last one is cut where it does not fit."""
         from rich.box import SIMPLE_HEAD
         from rich.cells import cell_len
-        from rich.console import Console
+        from rich.console import Console, ConsoleDimensions
         from rich.table import Table
         from rich.text import Text
 
         cells = [[clean(cell) for cell in row] for row in rows]
         widths = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
+        console = Console(file=sys.stdout, highlight=False)
+        gaps = GAP_CHARS * (len(columns) - 1)
+        left = console.width - sum(widths[:-1]) - gaps
+        widths[-1] = min(widths[-1], max(left, LAST_CHARS_MIN))
         table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for name, width in zip(columns, widths, strict=True):
-            least = min(width, LAST_CHARS_MIN) if name == columns[-1] else width
-            table.add_column(
-                name,
-                justify="right" if name in right else "left",
-                no_wrap=True,
-                overflow="ellipsis",
-                min_width=least,
-            )
+            justify: Literal["left", "right"] = "right" if name in right else "left"
+            table.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis", width=width)
         for row in cells:
             table.add_row(*map(Text, row))
-        console = Console(file=sys.stdout, highlight=False)
-        least = sum(widths[:-1]) + min(widths[-1], LAST_CHARS_MIN) + GAP_CHARS * len(columns)
-        console.width = max(console.width, least)  # squeezed to less, columns would vanish
+        # Rich would squeeze what is wider, until columns vanish; a terminal wraps it.
+        console.size = ConsoleDimensions(max(console.width, sum(widths) + gaps), console.height)
         console.print(table, crop=False)
 
     def fields(self, values: Mapping[str, object], *, times: Collection[str] = ()) -> None:

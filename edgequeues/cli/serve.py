@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound=Callable[..., object])
 
-COLLECTOR = (50_000, 20, 20)  # the interpreter's own are 700, 10, 10
+COLLECTOR = (20_000, 10, 5)  # the interpreter's own are 700, 10, 10; higher: closed connections pile up
 OTHER_FILES = 128  # descriptors beside those of spaces and connections
 
 HINTS = """\

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # importing the client costs a tenth of a second, which --hel
 
 P = ParamSpec("P")
 DEFAULT_SERVER = "http://127.0.0.1:8700"
+ABOUT_OPTIONS = {"server address": "--server", "access token": "--token"}  # what the client says of them
 
 
 class Failure(Exception):
@@ -70,9 +71,10 @@ class Session:
         except ClientError as error:
             raise Failure(clean(explain(error))) from error
         except ValueError as error:
-            if "server address" not in str(error):
-                raise
-            raise click.BadParameter(str(error), param_hint="--server") from error
+            for words, option in ABOUT_OPTIONS.items():
+                if words in str(error):
+                    raise click.BadParameter(str(error), param_hint=option) from error
+            raise
 
 
 def explain(error: ClientError) -> str:
@@ -86,7 +88,9 @@ def explain(error: ClientError) -> str:
         wait = "later" if error.retry_after_s is None else f"in {error.retry_after_s:g} s"
         return f"the server cannot do it now: {error}. Try again {wait}"
     if isinstance(error, Refused):
-        advice = ". Give another one by --token or EDGEQUEUES_TOKEN" if error.status in (401, 403) else ""
+        advice = (
+            ". Give a token that may, by --token or EDGEQUEUES_TOKEN" if error.status in (401, 403) else ""
+        )
         return f"refused: {error}{advice}"
     if isinstance(error, BadAnswer):
         return f"{error}. Is --server the address of an edgequeues server?"

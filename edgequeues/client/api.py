@@ -51,9 +51,11 @@ class Client:
         retry: Retry | None = None,
         transport: Transport | None = None,
     ) -> None:
-        """Connects to nothing yet. Raises ValueError if `base_url` is not an http or https address.
+        """Connects to nothing yet.
 
-        token: sent as a bearer token.
+        Raises ValueError if `base_url` is not an http or https address, or `token` not one that can be sent.
+
+        token: sent with each request as a bearer token; in the clear where `base_url` begins with http.
         timeout_s: to connect, to write, and to wait for the next part of an answer.
         connections_max: requests under way at once; more wait for their turn, `timeout_s` at most.
         retry: how often a request is repeated where that is safe: reads, and appends whose entries all have ids.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import Protocol
@@ -19,6 +20,7 @@ from edgequeues.client.wire import Call
 NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 AGAIN = (429, 503)
 HEARTBEAT_S = 15.0  # the server's comment line on a silent stream of events
+BEARER_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750
 
 
 class Retry(Struct, frozen=True):
@@ -72,14 +74,14 @@ class Transport:
         transport: httpx.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
-        """Raises ValueError if `base_url` is not an http or https address."""
+        """Raises ValueError if `base_url` is not an http or https address, or `token` not one that can be sent."""
         self.retry = retry or Retry()
         self.chance = chance or random.Random()
         self.sleep = sleep
         self._timeout_s = timeout_s
         headers = {"accept": "application/json"}
         if token is not None:
-            headers["authorization"] = f"Bearer {token}"
+            headers["authorization"] = _bearer(token)
         self._http = httpx.AsyncClient(
             base_url=_address(base_url),
             headers=headers,
@@ -150,9 +152,8 @@ class Transport:
         )
 
     def _unreachable(self, fault: httpx.TransportError) -> Unreachable:
-        what = str(fault) or type(fault).__name__
         sent = not isinstance(fault, NEVER_SENT)
-        return Unreachable(f"no answer from {self._http.base_url}: {what}", maybe_done=sent)
+        return Unreachable(f"no answer from {self._http.base_url}: {_reason(fault)}", maybe_done=sent)
 
 
 class EventStream:
@@ -190,6 +191,25 @@ class EventStream:
 
 def _never_sent(error: ClientError) -> bool:
     return isinstance(error, Unreachable) and not error.maybe_done
+
+
+def _reason(fault: BaseException) -> str:
+    """What the fault says, or else the nearest of its causes that says anything, as for a bad certificate."""
+    cause: BaseException | None = fault
+    while cause is not None:
+        if text := str(cause):
+            return text
+        cause = cause.__cause__ or cause.__context__
+    return type(fault).__name__
+
+
+def _bearer(token: str) -> str:
+    if not BEARER_TOKEN.fullmatch(token):  # refused here, as h11 would show it in its complaint
+        raise ValueError(
+            "the access token cannot be sent: it is empty, or has a space, a line break or another character that "
+            "no token has"
+        )
+    return f"Bearer {token}"
 
 
 def _address(base_url: str) -> httpx.URL:

@@ -74,9 +74,8 @@ def _is_name(text: str) -> bool:
 
 
 def _matches(patterns: tuple[str, ...], name: str | None) -> bool:
-    for pattern in patterns:
-        if pattern in (EVERYTHING, name):
-            return True
-        if name is not None and pattern.endswith(EVERYTHING) and name.startswith(pattern[:-1]):
-            return True
-    return False
+    if name in patterns or EVERYTHING in patterns:
+        return True
+    return name is not None and any(
+        name.startswith(pattern[:-1]) for pattern in patterns if pattern.endswith(EVERYTHING)
+    )

@@ -25,6 +25,7 @@ from edgequeues.http.server import Server
 
 READ_BYTES = 64 * 1024
 WRITE_BYTES = 64 * 1024
+KEEPALIVE_S = 120  # of silence, before the system looks whether the client's machine is still there
 BACKLOG_BYTES_MAX = 256 * 1024 * 1024
 
 log = logging.getLogger("edgequeues.http")
@@ -47,7 +48,7 @@ class Deadlines(NamedTuple):
 
 
 class Backlog:
-    """What clients have been slow to take, all together. Above `bytes_max`, who has stood still longest is dropped."""
+    """What clients are slow to take, all together. Above `bytes_max`, who has stood still longest is dropped."""
 
     def __init__(self, bytes_max: int = BACKLOG_BYTES_MAX) -> None:
         self._bytes_max = bytes_max
@@ -80,6 +81,11 @@ class Wire(trio.abc.Stream):
         connected.setblocking(False)
         with suppress(OSError):  # some systems refuse where the client has left already
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if hasattr(
+                socket, "TCP_KEEPIDLE"
+            ):  # a client whose power failed would keep a WebSocket for hours
+                connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_S)
             if hasattr(socket, "TCP_NOTSENT_LOWAT"):
                 # Else the kernel holds megabytes for a client that does not read.
                 connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, WRITE_BYTES)

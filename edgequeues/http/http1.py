@@ -1,14 +1,13 @@
 """HTTP/1.1 on one connection: h11 takes the bytes apart, Hypercorn's streams make ASGI calls of the requests.
 
-Here is what those two leave open: what a head may hold, how one that is no request is answered, one write for a
-whole answer, and handlers that hear of the client's end however much of its input they left.
+Here is what those two leave open: what a head may hold, how one that is no request is answered, and that a whole
+answer is one write.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any, Protocol, cast
 
@@ -19,25 +18,18 @@ from hypercorn.protocol.events import Body, Data, EndBody, Response, StreamClose
 from hypercorn.protocol.events import Request as StreamRequest
 from hypercorn.protocol.h11 import STREAM_ID, H11WSConnection
 from hypercorn.protocol.http_stream import HTTPStream
-from hypercorn.protocol.ws_stream import ASGIWebsocketState, WSStream
 from hypercorn.typing import ConnectionState
-from wsproto.events import CloseConnection
-from wsproto.frame_protocol import CloseReason
 
 from edgequeues.core.errors import EdgeQueuesError, InvalidRequest
 from edgequeues.http import problems
+from edgequeues.http.handlers import Handlers
 from edgequeues.http.problems import HeadersTooLarge
 from edgequeues.http.server import Server
+from edgequeues.http.websocket import WebSocket
 
 HEAD_BYTES_MAX = 64 * 1024  # of a request line and its headers: a thousand ids in a URL, and then some
 HEADERS_MAX = 100
-COPY_BYTES_MAX = (
-    64 * 1024
-)  # a larger piece of an answer is sent as it is, not joined with what goes before it
-MESSAGES_MAX = 4  # that wait for a handler, a read of the socket each, before no more is read
-
-Message = dict[str, Any]
-Send = Callable[[Any], Awaitable[None]]
+COPY_BYTES_MAX = 64 * 1024  # a larger piece of an answer is not joined with what goes before it
 
 _CONTINUE = h11.InformationalResponse(status_code=100, headers=[])
 _NOT_HTTP = "these bytes are no HTTP/1.1 request"
@@ -74,93 +66,6 @@ def refusal(error: Exception) -> bytes:
     lines = b"".join(b"%s: %s\r\n" % header for header in headers)
     phrase = HTTPStatus(found.status).phrase.encode()
     return b"HTTP/1.1 %d %s\r\n%s\r\n%s" % (found.status, phrase, lines, found.body)
-
-
-class Inbox:
-    """What a handler receives. Whoever puts waits while much is left, but never to say that the client is gone."""
-
-    __slots__ = ("_arrival", "_messages", "_taken")
-
-    def __init__(self) -> None:
-        self._messages: deque[Message] = deque()
-        self._arrival = trio.lowlevel.ParkingLot()
-        self._taken = trio.lowlevel.ParkingLot()
-
-    async def put(self, message: Message) -> None:
-        """Add a message."""
-        self._messages.append(message)
-        self._arrival.unpark()
-        if len(self._messages) > MESSAGES_MAX and not message["type"].endswith(".disconnect"):
-            await self._taken.park()
-
-    async def __call__(self) -> Message:
-        """Return the next message; a disconnect again and again."""
-        while True:
-            message = self.come()
-            if message is not None:
-                return message
-            await self._arrival.park()
-
-    def come(self) -> Message | None:
-        """Return the next message if it is there already."""
-        if not self._messages:
-            return None
-        message = self._messages[0]
-        if not message["type"].endswith(".disconnect"):
-            self._messages.popleft()
-        self._taken.unpark()
-        return message
-
-
-class Handlers:
-    """Hypercorn's task group: runs the app once per request. What fails in there fails alone."""
-
-    def __init__(self, nursery: trio.Nursery) -> None:
-        self._nursery = nursery
-
-    async def spawn_app(self, app: Any, _config: Config, scope: Any, send: Send) -> Send:
-        """Start the app; return what gives it messages."""
-        inbox = Inbox()
-        self._nursery.start_soon(_call, app, scope, inbox, send)
-        return inbox.put
-
-
-async def _call(app: Any, scope: Any, receive: Callable[[], Awaitable[Message]], send: Send) -> None:
-    try:
-        await app(scope, receive, send)
-    except Exception:
-        log.exception("a handler failed")
-    await send(None)
-
-
-_OPEN = (
-    ASGIWebsocketState.CONNECTED,
-    ASGIWebsocketState.CLOSED,
-)  # closed: by us, the client has yet to agree
-
-
-class WebSocket(WSStream):
-    """Hypercorn's WebSocket, which ends when it is refused, when a message is too large and when the server stops."""
-
-    async def handle(self, event: Any) -> None:
-        """Take an event of the connection in."""
-        if self.closed:
-            return
-        if isinstance(event, Data) and self.state not in _OPEN:
-            if self.state is ASGIWebsocketState.HANDSHAKE:  # a client has to wait for the answer
-                await self._send_error_response(HTTPStatus.BAD_REQUEST)
-                await self.send(StreamClosed(stream_id=STREAM_ID))
-            return
-        await super().handle(event)
-        refused = isinstance(event, StreamRequest) and self.closed
-        if refused or self.buffer.length > self.buffer.max_length:  # the client has been told so
-            await self.send(StreamClosed(stream_id=STREAM_ID))
-
-    async def go_away(self) -> None:
-        """Say that the server stops, and end."""
-        if self.state is ASGIWebsocketState.CONNECTED:
-            await self._send_wsproto_event(CloseConnection(code=CloseReason.GOING_AWAY))
-        await self.send(StreamClosed(stream_id=STREAM_ID))
 
 
 class Http1:

@@ -17,6 +17,7 @@ from edgequeues.core.errors import EdgeQueuesError, TooLarge
 from edgequeues.http import codec, envelope, problems
 from edgequeues.http.routes import ClientGone, Request
 from edgequeues.models import ENTRY_BYTES_MAX, AppendAnswer, NewEntry
+from shards.errors import Overloaded
 
 LINE_BYTES_MAX = ENTRY_BYTES_MAX + 64 * 1024
 GROUP_LINES_MAX = 256
@@ -66,6 +67,11 @@ class Lines:
         self._bytes_max = bytes_max
         self._parts: list[bytes] = []
         self._size = 0
+
+    @property
+    def held(self) -> int:
+        """Bytes kept of a line that has not ended."""
+        return self._size if self._size <= self._bytes_max else 0
 
     def feed(self, piece: bytes) -> Iterator[bytes | None]:
         """Give the lines that end in `piece`; None stands for one longer than `bytes_max`."""
@@ -148,7 +154,7 @@ class Intake:
                 await self._read_all()
             except ClientGone:
                 nursery.cancel_scope.cancel()  # nobody will hear of the rest
-            except EdgeQueuesError as error:
+            except (EdgeQueuesError, Overloaded) as error:
                 self._failure = error
             self._input_ended = True
             self._work.set()
@@ -186,6 +192,7 @@ class Intake:
         while piece := await self._request.piece(PAUSE_S):
             for line in lines.feed(piece):
                 await self._take(line)
+            self._request.hold(lines.held)
         for line in lines.end():
             await self._take(line)
 

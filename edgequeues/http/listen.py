@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import socket
 import ssl
 from contextlib import suppress
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -28,6 +30,9 @@ GRACE_S = 5.0  # for requests under way when the server stops
 DEADLINES = Deadlines()
 WEBSOCKET_MESSAGE_BYTES_MAX = 1024 * 1024
 TURN_AWAY_S = 1.0
+OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+RETRY_S = 0.1
+TELL_EVERY_S = 10.0
 
 log = logging.getLogger("edgequeues.http")
 
@@ -75,7 +80,8 @@ async def serve(
             async with trio.open_nursery() as connections:
                 async with trio.open_nursery() as accepting:
                     accept = partial(trio.serve_listeners, handler_nursery=connections)
-                    await accepting.start(accept, front.handle, listeners)
+                    patient = [PatientListener(listener) for listener in listeners]
+                    await accepting.start(accept, front.handle, patient)
                     task_status.started(_url(listeners[0], "http" if tls is None else "https"))
                     await (trio.Event() if shutdown is None else shutdown).wait()
                     accepting.cancel_scope.cancel()
@@ -121,6 +127,31 @@ def _tls_advice(files: TlsFiles, error: ssl.SSLError) -> str:
 def _url(listener: trio.SocketListener, scheme: str) -> str:
     host, port = listener.socket.getsockname()[:2]
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+class PatientListener(trio.abc.Listener[trio.SocketStream]):
+    """Waits while the process has no file descriptors left, with a line in the log now and then."""
+
+    def __init__(self, listener: trio.SocketListener) -> None:
+        self._listener = listener
+        self._told = -inf
+
+    async def accept(self) -> trio.SocketStream:
+        """Return the next connection."""
+        while True:
+            try:
+                return await self._listener.accept()
+            except OSError as error:
+                if error.errno not in OUT_OF_FILES:
+                    raise
+                if trio.current_time() > self._told + TELL_EVERY_S:
+                    self._told = trio.current_time()
+                    log.warning("connections have to wait: %s", (error.strerror or str(error)).lower())
+            await trio.sleep(RETRY_S)
+
+    async def aclose(self) -> None:
+        """Close the listening socket."""
+        await self._listener.aclose()
 
 
 class Front:

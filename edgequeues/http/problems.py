@@ -59,7 +59,7 @@ class UpgradeRequired(EdgeQueuesError):
 
 
 class RequestTimeout(EdgeQueuesError):
-    """The request's body came too slowly. Send it again."""
+    """The request came too slowly. Send it again."""
 
     code = "request_timeout"
     retryable = True

@@ -42,14 +42,10 @@ class Budget:
         self.left = bytes_max
 
     def take(self, size: int) -> None:
-        """Take `size` bytes. Raises Overloaded where there are not as many left."""
+        """Take `size` bytes; fewer than none gives some back. Raises Overloaded where there are not as many left."""
         if size > self.left:
             raise Overloaded
         self.left -= size
-
-    def give_back(self, size: int) -> None:
-        """Let others have `size` bytes that were taken."""
-        self.left += size
 
 
 class Request:
@@ -146,16 +142,18 @@ class Request:
             raise RequestTimeout(f"fewer than {BODY_BYTES_PER_S} bytes a second came") from None
         if self._held + len(piece) > limit:
             raise TooLarge(f"the body has more than {limit} bytes")
-        if self._budget is not None:
-            self._budget.take(len(piece))
-        self._held += len(piece)
+        self.hold(self._held + len(piece))
         return piece
+
+    def hold(self, size: int) -> None:
+        """Keep `size` bytes of the body in memory from now on, `body` sees to it itself. Raises Overloaded."""
+        if self._budget is not None:
+            self._budget.take(size - self._held)
+        self._held = size
 
     def release(self) -> None:
         """Give back what the body took of the budget: the request is over."""
-        if self._budget is not None:
-            self._budget.give_back(self._held)
-        self._held = 0
+        self.hold(0)
 
     async def gone(self) -> None:
         """Return when the client has hung up. What is left of the body is thrown away meanwhile."""

@@ -87,13 +87,16 @@ class Server:
         except ClientGone:
             return
         finally:
-            request.release()
+            request.release()  # not later: an answer may take long to be taken
         if response is None:
             await self._rest(scope, receive, send)
         elif type(response.body) is bytes:
             await _send_whole(request, response, response.body, send)
         else:
-            await _send_stream(request, response, send)
+            try:
+                await _send_stream(request, response, send)
+            finally:
+                request.release()  # what it read meanwhile
 
     async def _respond(self, request: Request, scope: Scope) -> Response | None:
         try:
@@ -133,6 +136,8 @@ class Server:
         request.query = params.parse(scope["query_string"])
         response = await route.handler(request)
         if route.verb is not None and request.caller is not OWNER:
+            if route.verb == "read":  # which may have waited for an entry
+                self._still_may(request, route.verb)
             response.recheck = partial(self._still_may, request, route.verb)
         return response
 

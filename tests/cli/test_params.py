@@ -31,6 +31,14 @@ def test_anything_else_is_no_duration(text: str) -> None:
         params.duration(text)
 
 
+@pytest.mark.parametrize("text", ["9" * 20 + "ms", "9" * 400 + "w"])
+def test_a_duration_beyond_all_reckoning_is_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="too long"):
+        params.duration(text)
+    with pytest.raises(click.BadParameter, match="too long"):
+        params.time(text)
+
+
 def test_a_time_is_unix_ms_iso_8601_or_so_long_ago() -> None:
     assert params.time("1700000000000") == 1_700_000_000_000
     assert params.time("2024-01-31T12:00:00+00:00") == round(

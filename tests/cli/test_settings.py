@@ -100,7 +100,15 @@ def test_the_table_in_the_guide_is_the_one_made_from_the_fields() -> None:
 
 
 @pytest.mark.parametrize(
-    "args", [("--port", "x"), ("--host", "0.0.0.0"), ("--config", "absent.toml"), ("--wal-bytes-max", "1")]
+    "args",
+    [
+        ("--port", "x"),
+        ("--auth", "maybe"),
+        ("--cors-origins", "app.example"),
+        ("--cert", "chain.pem"),
+        ("--config", "absent.toml"),
+        ("--wal-bytes-max", "1"),
+    ],
 )
 def test_serve_refuses_bad_settings_as_wrong_usage(shell: Shell, args: tuple[str, ...]) -> None:
     result = shell("serve", *args)

@@ -101,19 +101,6 @@ async def test_a_long_poll_waits_longer_for_its_answer_than_other_reads() -> Non
     assert long == short + 60
 
 
-async def test_the_token_is_sent_as_bearer() -> None:
-    seen: list[httpx.Request] = []
-
-    def handle(request: httpx.Request) -> httpx.Response:
-        seen.append(request)
-        return ok({"spaces": [], "resume": None})
-
-    transport = Transport("http://server:1", token="s3cret", transport=httpx.MockTransport(handle))
-    async with Client("", transport=transport) as client:
-        assert [space async for space in client.spaces()] == []
-    assert seen[0].headers["authorization"] == "Bearer s3cret"
-
-
 @pytest.mark.parametrize("bad", ["", "127.0.0.1:8700", "ftp://x", "http://", "http://h:x", "localhost"])
 def test_what_is_no_http_address_is_refused_at_once(bad: str) -> None:
     with pytest.raises(ValueError, match="server address"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -16,6 +17,13 @@ from edgequeues.http.connection import Deadlines
 from edgequeues.http.listen import TlsFiles, serve
 from edgequeues.http.server import Server
 from edgequeues.http.waits import Waits
+
+UPGRADE = (
+    "Connection: Upgrade",
+    "Upgrade: websocket",
+    "Sec-WebSocket-Version: 13",
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+)
 
 QUICK = Deadlines(head_s=0.5, idle_s=1.0, write_s=1.0, linger_s=0.5, sweep_s=0.05)
 
@@ -123,3 +131,10 @@ async def until_end(stream: trio.abc.ReceiveStream) -> bytes:
     while piece := await stream.receive_some():
         answer += piece
     return answer
+
+
+def frame(opcode: int, payload: bytes, *, final: bool = True) -> bytes:
+    """A client's frame, masked with zeros."""
+    size = len(payload)
+    length = bytes([0x80 | size]) if size < 126 else b"\xff" + struct.pack("!Q", size)
+    return bytes([(0x80 if final else 0) | opcode]) + length + bytes(4) + payload

@@ -5,21 +5,20 @@ from __future__ import annotations
 import json
 import logging
 import random
+import resource
 import socket
 import struct
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
 
-from edgequeues.http.connection import Deadlines
 from edgequeues.http.http1 import HEAD_BYTES_MAX, HEADERS_MAX
 
 from . import process
-from .local import QUICK, Bare, Running, head, listening, serving, until_end
+from .local import QUICK, UPGRADE, Running, frame, head, serving, until_end
 
 Q = "/v1/dxn:queue:demo:log"
 BODY = b'{"entries":[{"data":1}]}'
@@ -27,12 +26,6 @@ CONTENT = ("Content-Type: application/json", f"Content-Length: {len(BODY)}")
 POST = head("POST", Q, *CONTENT) + BODY
 LAST = head("POST", Q, *CONTENT, "Connection: close") + BODY
 CHUNKED = ("Content-Type: application/json", "Transfer-Encoding: chunked")
-UPGRADE = (
-    "Connection: Upgrade",
-    "Upgrade: websocket",
-    "Sec-WebSocket-Version: 13",
-    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-)
 TLS_HELLO = b"\x16\x03\x01\x00\xf4\x01\x00\x00\xf0\x03\x03" + bytes(range(64))
 
 ODD: dict[str, tuple[bytes, bytes]] = {
@@ -175,100 +168,6 @@ async def test_requests_sent_at_once_are_answered_in_order(server: Running) -> N
     assert answers.count(b'"data":1') == 50
 
 
-# -- WebSockets ------------------------------------------------------------------------------------------
-
-
-def frame(opcode: int, payload: bytes, *, final: bool = True) -> bytes:
-    """A client's frame, masked with zeros."""
-    size = len(payload)
-    length = bytes([0x80 | size]) if size < 126 else b"\xff" + struct.pack("!Q", size)
-    return bytes([(0x80 if final else 0) | opcode]) + length + bytes(4) + payload
-
-
-class Sink(Bare):
-    """Takes what comes; notes it, and that a client is gone."""
-
-    def __init__(self) -> None:
-        super().__init__(self._take)
-        self.seen: list[str] = []
-        self.gone = trio.Event()
-
-    async def _take(self, scope: Any, receive: Any, send: Any) -> None:
-        assert scope["type"] == "websocket"
-        await receive()
-        if scope["path"] == "/slow":
-            await trio.sleep(0.2)
-        await send({"type": "websocket.accept"})
-        while (message := await receive())["type"] == "websocket.receive":
-            self.seen.append(message["type"])
-        self.gone.set()
-
-
-async def opened(server: Running, path: str = "/ws") -> trio.SocketStream:
-    stream = await server.connect()
-    await stream.send_all(head("GET", path, *UPGRADE, "Sec-WebSocket-Extensions: permessage-deflate"))
-    answer = await stream.receive_some()
-    assert answer.startswith(b"HTTP/1.1 101")
-    assert b"deflate" not in answer  # which would let a small message inflate to a large one
-    return stream
-
-
-@pytest.mark.parametrize(
-    ("sent", "said"),
-    [
-        (frame(2, bytes(2_000_000)), b"\x88\x02\x03\xf1"),  # 1009: too big
-        (frame(2, bytes(900_000), final=False) + frame(0, bytes(900_000)), b"\x88\x02\x03\xf1"),
-        (frame(8, b"\x03\xe8"), b"\x88\x02\x03\xe8"),
-        (frame(8, b"\x03\xe8") + frame(1, b"late"), b"\x88\x02\x03\xe8"),
-        (frame(1, b"\xff\xfe"), b""),
-        (frame(3, b"unknown opcode"), b""),
-        (b"\x81\x05hello", b""),  # unmasked
-        (b"\xff" * 100, b""),
-    ],
-)
-async def test_a_websocket_ends_with_its_first_fault(
-    sent: bytes, said: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The app hears of it, too, so that its task does not stay for ever."""
-    sink = Sink()
-    async with listening(sink, deadlines=QUICK) as server:
-        stream = await opened(server)
-        with suppress(trio.BrokenResourceError):
-            await stream.send_all(sent)
-        with trio.fail_after(5):
-            answer = await until_end(stream)
-            assert answer.startswith(said)
-            await sink.gone.wait()
-        assert sink.seen == []
-        await stream.aclose()
-    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
-
-
-async def test_ht_s01_frames_sent_before_the_answer_end_the_socket_and_its_handler() -> None:
-    sink = Sink()
-    async with listening(sink, deadlines=QUICK) as server:
-        stream = await server.connect()
-        await stream.send_all(head("GET", "/slow", *UPGRADE))
-        await trio.sleep(0.05)
-        await stream.send_all(frame(1, b"early"))
-        with trio.fail_after(5):
-            assert (await until_end(stream)).startswith(b"HTTP/1.1 400")
-            await sink.gone.wait()
-        assert sink.seen == []
-        await stream.aclose()
-
-
-async def test_stopping_ends_idle_websockets_with_going_away() -> None:
-    async with listening(Sink(), deadlines=Deadlines(), grace_s=30) as server:
-        streams = [await opened(server) for _ in range(20)]
-        with trio.fail_after(5):
-            server.shutdown.set()
-            for stream in streams:
-                assert await until_end(stream) == b"\x88\x02\x03\xe9"  # 1001
-                await stream.aclose()
-            await server.ended.wait()
-
-
 # -- a minute of noise -----------------------------------------------------------------------------------
 
 SEED = 20_260_101
@@ -383,3 +282,34 @@ async def test_ht_s01_five_hundred_connections_at_once_are_all_answered_or_refus
         assert len(statuses) == 500
         assert set(statuses) <= {b"200", b"503"}
         assert b"200" in statuses
+
+
+def open_files(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+@pytest.mark.slow
+async def test_more_connections_than_files_wait_and_end_nothing(tmp_path: Path) -> None:
+    async with process.serving(tmp_path / "data") as server:
+        stream = await trio.open_tcp_stream("127.0.0.1", int(server.port))
+        await stream.send_all(POST)
+        assert (await stream.receive_some()).startswith(b"HTTP/1.1 200")
+        in_use = open_files(server.process.pid)
+        _, hard = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (in_use + 20, hard))
+        others = [await trio.open_tcp_stream("127.0.0.1", int(server.port)) for _ in range(60)]
+        await trio.sleep(1)
+        await stream.send_all(POST)
+        assert (await stream.receive_some()).startswith(b"HTTP/1.1 200")
+        for other in others:
+            await other.aclose()
+        late = await trio.open_tcp_stream("127.0.0.1", int(server.port))
+        await late.send_all(LAST)
+        with trio.fail_after(10):
+            assert (await until_end(late)).startswith(b"HTTP/1.1 200")
+        await late.aclose()
+        await stream.aclose()
+        assert await server.stop() == 0
+        said = server.log.read_text()
+        assert said.count("connections have to wait") == 1
+        assert "Traceback" not in said

@@ -14,7 +14,7 @@ import trio
 from edgequeues.app import open_app
 from edgequeues.http.listen import serve
 
-from .local import Running, head, serving
+from .local import Running, head, serving, until_end
 
 Q = "/v1/dxn:queue:demo:log"
 ENTRY = b'{"entries":[{"data":1}]}'
@@ -129,6 +129,9 @@ async def fill(client: httpx.AsyncClient) -> None:
 async def test_stopping_ends_waits_idle_connections_and_subscriptions_at_once(tmp_path: Path) -> None:
     async with serving(tmp_path, grace_s=30) as server, httpx.AsyncClient(base_url=server.url) as client:
         results: dict[str, str] = {}
+        silent, used = await server.connect(), await server.connect()
+        await used.send_all(head("GET", "/healthz"))
+        assert await used.receive_some()
 
         async def ask(path: str) -> None:
             results[path] = (await client.get(path, timeout=60)).text
@@ -139,7 +142,10 @@ async def test_stopping_ends_waits_idle_connections_and_subscriptions_at_once(tm
             await trio.sleep(0.3)
             with trio.fail_after(5):
                 server.shutdown.set()
+                assert (await until_end(silent), await until_end(used)) == (b"", b"")
                 await server.ended.wait()
+        await silent.aclose()
+        await used.aclose()
         assert json.loads(results[f"{Q}?wait=50"])["entries"] == []
         assert results[f"{Q}/subscribe"] == ""
 

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from edgequeues.client import Client, Unreachable
 from edgequeues.http.listen import BadTls, TlsFiles, tls_context
 
 from .local import QUICK, Running, head, serving, until_end
@@ -67,6 +68,19 @@ async def test_requests_are_answered_over_tls(server: Running, trust: ssl.SSLCon
             assert reply.json()["results"][0]["position"] == n
         await fill(client, 3)
         assert len((await client.get(Q)).content) > 3_000_000
+
+
+async def test_the_client_trusts_the_authority_that_ssl_cert_file_names(
+    server: Running, authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    async with Client(server.url) as client:
+        with pytest.raises(Unreachable, match="certificate verify failed"):
+            await client.append("dxn:queue:demo:log", [1])
+    authority.cert_pem.write_to_path(tmp_path / "authority.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+    async with Client(server.url) as client:
+        assert (await client.append("dxn:queue:demo:log", [1])).results[0].position == 1
 
 
 async def test_the_certificate_is_the_one_given(server: Running) -> None:

@@ -13,6 +13,7 @@ from edgequeues.http.server import Server
 from shards.testing import InlineDisk, TrioClock
 
 from .asgi import Client
+from .world import World, worlds
 
 
 @pytest.fixture
@@ -31,3 +32,9 @@ async def server(tmp_path: Path, clock: TrioClock) -> AsyncIterator[Server]:
 @pytest.fixture
 async def client(server: Server) -> Client:
     return Client(server)
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with worlds(tmp_path) as world:
+        yield world

@@ -12,7 +12,8 @@ import trio.testing
 from hypercorn.config import Config
 from hypercorn.trio.worker_context import WorkerContext
 
-from edgequeues.http.http1 import MESSAGES_MAX, Http1, Inbox
+from edgequeues.http.handlers import MESSAGES_MAX, Inbox
+from edgequeues.http.http1 import Http1
 from edgequeues.http.server import Server
 
 

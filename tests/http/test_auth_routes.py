@@ -1,0 +1,110 @@
+"""What each route asks of a token."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from edgequeues.core.grants import VERBS, Verb
+from edgequeues.http import dxos, native
+from edgequeues.http.waits import Waits
+
+from .asgi import NDJSON, Client, Pairs
+from .dxos_queue import QUEUE, SPACE
+from .test_dxos_socket import connecting
+from .world import Header, World, bearer, challenged, denied
+
+Q = "dxn:queue:demo:log"
+LOG = f"/v1/{Q}"
+ENTRY = {"entries": [{"data": 1}]}
+
+NEEDED: dict[tuple[str, str], Verb | None] = {
+    ("POST", "/v1/{dxn}"): "append",
+    ("DELETE", "/v1/{dxn}"): "delete",
+    ("GET", "/v1/{dxn}"): "read",
+    ("GET", "/v1/{dxn}/subscribe"): "read",
+    ("GET", "/v1/{dxn}/config"): "read",
+    ("PUT", "/v1/{dxn}/config"): "configure",
+    ("PATCH", "/v1/{dxn}/config"): "configure",
+    ("GET", "/v1/{dxn}/stats"): "read",
+    ("GET", "/v1/spaces"): "list",
+    ("GET", "/v1/spaces/{space}/queues"): "list",
+    ("POST", "/spaces/{tag}/{space}/queue/{queue}"): "append",
+    ("GET", "/spaces/{tag}/{space}/queue/{queue}/query"): "read",
+    ("DELETE", "/spaces/{tag}/{space}/queue/{queue}"): "delete",
+    ("GET", "/ws/{identity}/{device}"): None,
+    ("GET", "/healthz"): None,
+    ("GET", "/readyz"): None,
+}
+GUARDED = [(method, template, verb) for (method, template), verb in NEEDED.items() if verb is not None]
+
+
+async def status(client: Client, method: str, path: str, *headers: Header) -> int:
+    """Begin a request with an empty body and return the status: a subscription has no end."""
+    async with client.open(method, path, headers=list(headers)) as exchange:
+        exchange.end()
+        return await exchange.begun()
+
+
+def test_every_route_is_in_the_list_above_with_its_verb() -> None:
+    dialects = [build(cast(Any, None), Waits()) for build in (native.dialect, dxos.dialect)]
+    there_are = {(route.method, route.template): route.verb for one in dialects for route in one.routes}
+    assert there_are == NEEDED
+
+
+@pytest.mark.parametrize(("method", "template", "verb"), GUARDED)
+async def test_a_route_needs_its_verb_and_no_other(
+    world: World, method: str, template: str, verb: Verb
+) -> None:
+    path = template.format(dxn=f"dxn:queue:{SPACE}:{QUEUE}", tag="data", space=SPACE, queue=QUEUE)
+    only, others = world.token(verb), world.token(*(one for one in VERBS if one != verb))
+    client = await world.open()
+    assert await status(client, method, path) == 401
+    assert await status(client, method, path, others) == 403
+    assert await status(client, method, path, only) not in (401, 403)
+    if method == "GET":
+        assert await status(client, "HEAD", path, others) == 403
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+async def test_health_is_open_to_all(world: World, path: str) -> None:
+    client = await world.open(auth="required")
+    assert (await client.get(path)).status == 200
+    assert (await client.get(path, bearer("eq_x_y"))).status == 200
+
+
+async def test_what_paths_and_methods_there_are_is_told_only_to_those_with_a_token(world: World) -> None:
+    token = world.token("read", spaces=["demo"])
+    client = await world.open()
+    assert challenged(await client.get("/v1/no/such/path"))
+    assert (await client.get("/v1/no/such/path", token)).code == "not_found"
+    assert challenged(await client.put(LOG, {}))
+    assert (await client.ask("PUT", LOG, b"{}", headers=[token])).code == "method_not_allowed"
+
+
+async def test_a_refused_append_is_not_taken_in(world: World) -> None:
+    reader = world.token("read", "list")
+    client = await world.open()
+    assert denied(await client.post(LOG, ENTRY, reader)) == "forbidden"
+    assert denied(await client.ask("POST", LOG, b'{"data":1}\n', headers=[NDJSON, reader])) == "forbidden"
+    assert (await client.get("/v1/spaces", reader)).json()["spaces"] == []
+
+
+async def test_a_websocket_needs_a_token_that_may_do_anything_at_all(world: World) -> None:
+    token = world.token("list", spaces=["demo"])
+    server = await world.server()
+    wanted: list[tuple[Pairs, str]] = [
+        ([], "websocket.close"),
+        ([bearer("eq_x_y")], "websocket.close"),
+        ([token], "websocket.accept"),
+    ]
+    for headers, answer in wanted:
+        async with connecting(server, headers=headers) as peer:
+            assert (await peer.next())["type"] == answer
+
+
+async def test_a_grant_to_everybody_lets_websockets_in(world: World) -> None:
+    world.let_everybody("read", spaces=[SPACE])
+    async with connecting(await world.server()) as peer:
+        assert (await peer.next())["type"] == "websocket.accept"

@@ -113,8 +113,10 @@ class Server:
 
     async def _answer(self, request: Request, path: bytes, scope: Scope) -> Response | None:
         """Find the route and call it; None: no dialect has this path."""
-        found = self._table.find(path)
         method = request.method
+        if not path.startswith(b"/"):
+            raise InvalidRequest("the target of a request is a path, and a path begins with /")
+        found = self._table.find(path)
         if found is None:
             if self._owner(path) is None:
                 return None
@@ -186,7 +188,10 @@ class Server:
 
 
 def _path(scope: Scope) -> bytes:
+    """The path as it was sent; of a target in absolute form (RFC 9112, 3.2.2) its path alone."""
     raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
+    if raw.startswith((b"http://", b"https://")):
+        return b"/" + raw.partition(b"://")[2].partition(b"/")[2]
     return raw
 
 

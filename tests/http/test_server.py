@@ -181,6 +181,17 @@ async def test_what_no_table_has_goes_to_the_other_app(app: Client) -> None:
     assert (await app.get("/no/such/path")).status == 418
 
 
+@pytest.mark.parametrize("target", ["", "?x=1", "*", "short", "ftp://localhost/short"])
+async def test_a_target_that_is_no_path_is_400(app: Client, target: str) -> None:
+    reply = await app.get(target)
+    assert (reply.status, reply.code) == (400, "invalid_request")
+
+
+async def test_a_target_in_absolute_form_is_its_path(app: Client) -> None:
+    assert (await app.get("http://localhost:8700/short")).status == 200
+    assert (await app.get("http://localhost:8700")).status == 418
+
+
 async def test_a_wrong_method_is_405_with_those_there_are(app: Client) -> None:
     reply = await app.delete("/bug")
     assert (reply.status, reply.code, reply.headers["allow"]) == (

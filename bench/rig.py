@@ -91,7 +91,7 @@ def rows(entries: Sequence[NewEntry], queue_id: str, *, first: int = 1) -> Itera
         assert entry.object_id is not None
         yield log.Row(
             position, version, entry.object_id, queue_id, entry.type, BASE_MS, BASE_MS, None, None, None,
-            len(entry.data), entry.data,
+            len(entry.data), entry.data, None, entry.priority, None,
         )  # fmt: skip
 
 

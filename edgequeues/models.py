@@ -6,13 +6,28 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from edgequeues.core.backoff import Backoff, DelayMs
+from edgequeues.core.lifecycle import State
+
 ENTRIES_MAX = 1_000  # entries one call appends, ids one call names, entries one page holds: bounds a turn
 ENTRY_BYTES_MAX = 4 * 1024 * 1024  # one entry's data; a page stops growing at about this size too
 TTL_MS_MAX = 100 * 365 * 86_400_000  # a century, far from the edge of 64 bits
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$"
 
+PRIORITY = 4  # where none is given
+LEASE_MS_MAX = 12 * 3_600_000
+PULL_MAX = 100  # messages one pull hands out
+DEPTH_MAX = 1_000_000_000
+
 Outcome = Literal["new", "same", "moved", "stale"]
 Kind = Literal["log", "work"]
+Ordering = Literal["unordered", "fifo", "per_key"]
+Start = Literal["new", "beginning"]
+OnAck = Literal["keep", "delete"]
+Verdict = Literal["done", "finished", "stale", "lapsed", "superseded", "unknown"]
+UNIX_MS_MAX = 253_402_300_799_999  # the last moment whose year has four digits
+Priority = Annotated[int, Meta(ge=0, le=9)]
+UnixMs = Annotated[int, Meta(ge=0, le=UNIX_MS_MAX)]
 TtlMs = Annotated[int, Meta(ge=1, le=TTL_MS_MAX)]
 
 
@@ -24,6 +39,10 @@ class NewEntry(Struct, frozen=True):
     ttl_ms: expires that long after this append; the queue's own max_age_ms may end it sooner.
     if_version: the version this writer gives the object; not above the stored one means stale, no effect.
     headers: JSON text of an object of strings.
+    content_type: what the data stands for where it is not JSON: see the dialects.
+    priority: 0 to 9, higher is handed out sooner.
+    due, delay_ms: not handed out before this unix ms, or so long after now; None: as the queue has it.
+    idempotency_key: a later push with the same key answers as this one did, and does nothing.
     """
 
     data: str
@@ -33,6 +52,11 @@ class NewEntry(Struct, frozen=True):
     key: str | None = None
     headers: str | None = None
     if_version: str | None = None
+    content_type: str | None = None
+    priority: int = PRIORITY
+    due: int | None = None
+    delay_ms: int | None = None
+    idempotency_key: str | None = None
 
 
 class Appended(Struct, frozen=True):
@@ -81,6 +105,9 @@ class Entry(Struct, frozen=True):
     key: str | None
     headers: str | None
     data: str
+    content_type: str | None = None
+    priority: int = PRIORITY
+    due: int | None = None
 
 
 class Page(Struct, frozen=True):
@@ -119,6 +146,11 @@ class QueueConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     max_age_ms: an entry expires that long after its last append; None: never.
     max_entries: only the newest so many are kept; None: all.
     mutable: may an object be appended again with other content (it moves to the tail)?
+    on_ack: is an entry deleted once every consumer has finished it?
+    retain_acked_ms: if so, only that much later.
+    delay_ms: what is appended is not handed out before that time has passed, if it says nothing else.
+    depth_max: unfinished messages of a consumer; a push that would make more is refused. None: no limit.
+    paused: nothing is handed out.
     """
 
     name: Annotated[str, Meta(pattern=NAME_PATTERN)] | None = None
@@ -126,6 +158,11 @@ class QueueConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     max_age_ms: TtlMs | None = None
     max_entries: Annotated[int, Meta(ge=1, le=1_000_000_000)] | None = None
     mutable: bool = True
+    on_ack: OnAck = "keep"
+    retain_acked_ms: DelayMs = 0
+    delay_ms: DelayMs = 0
+    depth_max: Annotated[int, Meta(ge=1, le=DEPTH_MAX)] | None = None
+    paused: bool = False
 
 
 class QueueInfo(Struct, frozen=True):
@@ -145,3 +182,157 @@ class QueueList(Struct, frozen=True):
 
     queues: list[QueueInfo]
     resume: str | None
+
+
+class ConsumerConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=False):
+    """The rules by which a consumer is given messages. Fixed when it is made: ordering.
+
+    ordering: unordered; fifo: one line for the whole queue; per_key: one line for each ordering key.
+    lease_ms: how long a message is hidden once it was handed out, where a pull does not say.
+    attempts_max: deliveries of one message in all, the last of which makes it a dead letter; None: no end.
+    lapse_delay_ms: a message whose lease lapsed is not handed out again before that time has passed.
+    dead_letters: the queue they go to, by name or id; None: the queue's own, made when needed; "": nowhere.
+    facts: texts that a dialect keeps with a consumer; they mean nothing here.
+    """
+
+    ordering: Ordering = "unordered"
+    lease_ms: Annotated[int, Meta(ge=1, le=LEASE_MS_MAX)] = 30_000
+    attempts_max: Annotated[int, Meta(ge=1, le=1_000_000)] | None = 5
+    backoff: Backoff = Backoff()
+    lapse_delay_ms: DelayMs = 0
+    dead_letters: Annotated[str, Meta(max_length=128)] | None = None
+    facts: Annotated[dict[str, str], Meta(max_length=16)] = {}
+
+
+class Pull(Struct, frozen=True):
+    """Ask for up to `batch` messages, hidden from others for `lease_ms` (None: as the consumer has it).
+
+    worker: how the one who asks calls himself; shown by explain.
+    """
+
+    batch: int = 1
+    lease_ms: int | None = None
+    worker: str | None = None
+
+
+class Message(Struct, frozen=True):
+    """A message handed out. attempts: this one included. until: unix ms at which the lease lapses."""
+
+    entry: Entry
+    lease: str
+    attempts: int
+    until: int
+
+
+class Pulled(Struct, frozen=True):
+    """What a pull gave. backlog: unfinished messages of the consumer. next_due: unix ms at which the next is due."""
+
+    messages: list[Message]
+    paused: bool
+    backlog: int
+    next_due: int | None = None
+
+
+class Retry(Struct, frozen=True):
+    """Give up an attempt. delay_ms: None: as the consumer's back-off says. permanent: do not try again."""
+
+    lease: str
+    delay_ms: int | None = None
+    error: str | None = None
+    permanent: bool = False
+
+
+class Standing(Struct, frozen=True):
+    """Where a message stands with a consumer. due: unix ms; see the states."""
+
+    entry: Entry
+    consumer: str
+    state: State
+    attempts: int
+    due: int | None
+    worker: str | None
+    last_error: str | None
+    first: int | None
+    last: int | None
+
+
+class ConsumerInfo(Struct, frozen=True):
+    """A consumer as listed. Counts of deliveries by state, and totals since it was made.
+
+    oldest_ready: unix ms since when the message has been ready that is handed out next; None: there is none.
+    """
+
+    name: str
+    config: ConsumerConfig
+    created: int
+    filling: bool
+    bytes: int
+    scheduled: int
+    waiting: int
+    ready: int
+    leased: int
+    backoff: int
+    oldest_ready: int | None
+    total_in: int
+    total_attempts: int
+    total_acked: int
+    total_retried: int
+    total_lapsed: int
+    total_released: int
+    total_exhausted: int
+    total_permanent: int
+    total_skipped: int
+    total_expired: int
+    total_cancelled: int
+
+
+class Ended(Struct, frozen=True):
+    """How one attempt ended. began, ended: unix ms."""
+
+    attempt: int
+    ending: str
+    worker: str | None
+    began: int
+    ended: int
+    error: str | None
+
+
+class Explanation(Struct, frozen=True):
+    """Why a message is not delivered now, and what happened to it with one consumer.
+
+    why: `ready`, `paused`, `delayed`, `behind`, `leased`, `backing_off`, `filling`, `expired`, `finished`.
+    until: unix ms at which that may change by itself. behind: messages before it in its line.
+    """
+
+    consumer: str
+    why: str
+    state: State | None
+    until: int | None
+    behind: int
+    key: str | None
+    worker: str | None
+    attempts: int
+    last_error: str | None
+    history: list[Ended]
+
+
+class Line(Struct, frozen=True):
+    """An ordering key whose messages wait, and its head: at which position, in which state, until when (unix ms)."""
+
+    key: str
+    position: int
+    state: State
+    attempts: int
+    due: int | None
+    waiting: int
+
+
+class Replayed(Struct, frozen=True):
+    """What became of a dead letter that was to be replayed. message: the id of the message that was made of it.
+
+    outcome: `replayed`; `already`: `message` was made before; `no_queue`: where it came from is gone; `unknown`.
+    """
+
+    id: str
+    message: str | None
+    outcome: Literal["replayed", "already", "no_queue", "unknown"]

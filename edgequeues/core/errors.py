@@ -134,3 +134,28 @@ class RateLimited(EdgeQueuesError):
 
     code = "rate_limited"
     retryable = True
+
+
+class ConsumerNotFound(EdgeQueuesError):
+    """This queue has no such consumer. List them, or make one."""
+
+    code = "consumer_not_found"
+
+
+class NoConsumer(EdgeQueuesError):
+    """Nobody works this queue: it is a log. Make a consumer first."""
+
+    code = "no_consumer"
+
+
+class QueueFull(EdgeQueuesError):
+    """The queue holds as many unfinished messages as it may. Try again when some are done."""
+
+    code = "queue_full"
+    retryable = True
+
+
+class IdempotencyMismatch(EdgeQueuesError):
+    """This idempotency key was used with another message. Use a key of its own for each message."""
+
+    code = "idempotency_mismatch"

@@ -10,14 +10,17 @@ from msgspec import Struct
 from edgequeues.core.errors import InvalidRequest
 from edgequeues.core.ids import shown
 
-Verb = Literal["read", "append", "delete", "configure", "list"]
+Verb = Literal["read", "append", "delete", "configure", "list", "push", "pull", "create"]
 VERBS: tuple[Verb, ...] = get_args(Verb)
 MEANINGS: dict[Verb, str] = {
     "read": "read ranges and objects, wait, subscribe, see settings and counts",
     "append": "append objects; the first one makes the queue",
     "delete": "delete objects and ranges",
-    "configure": "change the settings of a queue",
+    "configure": "change the settings of a queue and its consumers, skip messages, remove the queue",
     "list": "see which spaces and queues there are",
+    "push": "push messages to work queues, and replay dead letters",
+    "pull": "pull messages, and ack, retry, release, extend what was pulled",
+    "create": "make a work queue by pushing to it",
 }
 
 EVERYTHING = "*"

@@ -81,6 +81,7 @@ _OBJECT = _Kind("object id", _ALNUM + "._~-", _ALNUM + "._~-", 128)
 _ACTOR = _Kind("actor", "a-z0-9-", "a-z0-9-", 32)
 _TYPE = _Kind("type name", _PRINTABLE, _PRINTABLE, 512)
 _KEY = _Kind("ordering key", _PRINTABLE, _PRINTABLE, 256)
+_IDEMPOTENCY = _Kind("idempotency key", _PRINTABLE, _PRINTABLE, 256)
 
 
 def check_space(text: str) -> str:
@@ -127,6 +128,11 @@ def check_type(text: str) -> str:
 def check_key(text: str) -> str:
     """The ordering key itself: 1 to 256 characters, none of them control or half a pair. Raises InvalidId."""
     return _KEY.check(text)
+
+
+def check_idempotency_key(text: str) -> str:
+    """The idempotency key itself: 1 to 256 characters, none of them control or half a pair. Raises InvalidId."""
+    return _IDEMPOTENCY.check(text)
 
 
 def snake(name: str) -> str:

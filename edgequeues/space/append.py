@@ -20,7 +20,7 @@ class Append:
     """One append to one queue, at the store's time `at` (unix ms), by the writer `actor`.
 
     `run` inserts and deletes rows and raises the counters of `store` and `queue` in memory; writing those down is
-    left to do. `rows` holds what went in.
+    left to do. `rows` holds what went in, `replaced` the older versions that went out.
     """
 
     def __init__(self, db: apsw.Connection, store: Store, queue: Queue, at: int, actor: str) -> None:
@@ -30,6 +30,7 @@ class Append:
         self.at = at
         self.actor = actor
         self.rows: list[Row] = []
+        self.replaced: list[Victim] = []
 
     def run(self, entries: Sequence[NewEntry], random: Random) -> list[Appended]:
         """Append all, in order. Raises DuplicateId, EntryExists, VersionAhead, InvalidRequest."""
@@ -78,16 +79,14 @@ class Append:
         if len(set(named)) < len(named):
             twice = next(name for name in named if named.count(name) > 1)
             raise DuplicateId(f"object {twice}")
-        replaced: list[Victim] = []
-        results = [
-            self._one(entry, object_id, replaced) for entry, object_id in zip(entries, named, strict=True)
-        ]
-        retention.drop(self.db, self.queue, replaced)
+        results = [self._one(entry, object_id) for entry, object_id in zip(entries, named, strict=True)]
+        retention.drop(self.db, self.queue, self.replaced)
+        self.queue.dropped.clear()  # the caller sees to them
         inserted = log.insert_absent(self.db, self.rows)
         assert inserted == len(self.rows)
         return results
 
-    def _one(self, entry: NewEntry, object_id: str, replaced: list[Victim]) -> Appended:
+    def _one(self, entry: NewEntry, object_id: str) -> Appended:
         """Decide about one object; note its row for insertion and what that row replaces."""
         stated = entry.if_version
         counter = None if stated is None else versions.check_stated(stated, self.store.lamport)
@@ -101,7 +100,7 @@ class Append:
             if stated is not None and stated <= stored.version:
                 return Appended(object_id, stored.position, stored.version, "stale")
         if stored is not None:
-            replaced.append(Victim(stored.position, stored.size, expired))
+            self.replaced.append(Victim(stored.position, stored.size, expired))
         self.store.position += 1
         if stated is None or counter is None:
             self.store.lamport += 1
@@ -133,7 +132,17 @@ class Append:
             entry.headers,
             _size(entry.data),
             entry.data,
+            self._due(entry),
+            entry.priority,
+            entry.content_type,
         )
+
+    def _due(self, entry: NewEntry) -> int | None:
+        """Unix ms before which it is not handed out. What is due already says nothing."""
+        due = entry.due
+        if due is None:
+            due = self.at + (self.queue.delay_ms if entry.delay_ms is None else entry.delay_ms)
+        return due if due > self.at else None
 
 
 def _size(data: str) -> int:

@@ -45,7 +45,8 @@ CREATE INDEX        idx_expires   ON queue_entries (queue_id, expires_ts, update
 
 INSERT_ABSENT = (
     "INSERT INTO queue_entries (id, version, object_id, queue_id, type_dxn, created_ts, updated_ts, expires_ts,"
-    " ordering_key, headers, size, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " ordering_key, headers, size, data, due_ts, priority, content_type)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (queue_id, object_id) DO NOTHING"
 )
 RETRACT = "DELETE FROM queue_entries WHERE id > ?"
@@ -71,6 +72,9 @@ class Row(NamedTuple):
     headers: str | None
     size: int
     data: str
+    due: int | None
+    priority: int
+    content_type: str | None
 
 
 class Stored(NamedTuple):
@@ -225,11 +229,20 @@ def count_expired(db: apsw.Connection, queue_id: str, at: int, aged_ts: int) -> 
 # -- reading ------------------------------------------------------------------------------------------------
 
 COLUMNS = (  # in the order of the fields of Entry
-    "object_id, id, version, type_dxn, created_ts, updated_ts, expires_ts, ordering_key, headers, data"
+    "object_id, id, version, type_dxn, created_ts, updated_ts, expires_ts, ordering_key, headers, data,"
+    " content_type, priority, due_ts"
 )
 GET = (
     f"SELECT {COLUMNS} FROM queue_entries WHERE queue_id = ? AND object_id = ?"
     " AND updated_ts > ? AND (expires_ts IS NULL OR expires_ts > ?)"
+)
+AT = f"SELECT {COLUMNS} FROM queue_entries WHERE id = ?"
+ARRIVALS = (
+    "SELECT id, ordering_key, priority, due_ts, size FROM queue_entries WHERE queue_id = ? AND id > ?"
+    " ORDER BY id LIMIT ?"
+)
+KEEP_UNTIL = (
+    "UPDATE queue_entries SET expires_ts = min(coalesce(expires_ts, 9223372036854775807), ?) WHERE id = ?"
 )
 _LIVE = "(expires_ts IS NULL OR expires_ts > ?) AND created_ts BETWEEN ? AND ?"
 _ANY = "FROM queue_entries WHERE queue_id = ? AND id > ? AND id < ?"
@@ -279,6 +292,22 @@ def get(db: apsw.Connection, queue_id: str, object_id: str, at: int, aged_ts: in
     """The entry of an object, unless it has expired."""
     row = db.execute(GET, (queue_id, object_id, aged_ts, at)).get
     return None if row is None else Entry(*row)
+
+
+def at(db: apsw.Connection, position: int) -> Entry | None:
+    """The entry at a position, expired or not."""
+    row = db.execute(AT, (position,)).get
+    return None if row is None else Entry(*row)
+
+
+def arrivals(db: apsw.Connection, queue_id: str, low: int, limit: int) -> list[tuple[Any, ...]]:
+    """Position, key, priority, due time and size of entries above `low`, lowest first."""
+    return db.execute(ARRIVALS, (queue_id, low, limit)).fetchall()
+
+
+def keep_until(db: apsw.Connection, positions: Iterable[int], ts: int) -> None:
+    """Have entries expire at unix ms `ts`, unless they do so sooner."""
+    db.executemany(KEEP_UNTIL, [(ts, position) for position in positions])
 
 
 def window(db: apsw.Connection, wanted: Range, rows: int) -> int | None:

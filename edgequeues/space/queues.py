@@ -9,7 +9,10 @@ import apsw
 from msgspec import Struct
 
 from edgequeues.core import ids
-from edgequeues.models import Kind, QueueConfig
+from edgequeues.models import Kind, OnAck, QueueConfig
+from edgequeues.space import consumers
+from edgequeues.space.consumers import Consumer
+from edgequeues.space.log import Victim
 
 DDL = """
 CREATE TABLE queues (
@@ -33,9 +36,18 @@ CREATE TABLE queues (
 CREATE UNIQUE INDEX queues_name  ON queues (name_snake) WHERE name_snake IS NOT NULL;
 CREATE INDEX        queues_sweep ON queues (sweep_ts)   WHERE sweep_ts IS NOT NULL;
 """
+STEP_2 = """
+ALTER TABLE queues ADD COLUMN on_ack          TEXT    NOT NULL DEFAULT 'keep' CHECK (on_ack IN ('keep', 'delete'));
+ALTER TABLE queues ADD COLUMN retain_acked_ms INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE queues ADD COLUMN delay_ms        INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE queues ADD COLUMN depth_max       INTEGER;
+ALTER TABLE queues ADD COLUMN paused          INTEGER NOT NULL DEFAULT 0;
+CREATE UNIQUE INDEX queues_dlq_of ON queues (dlq_of) WHERE dlq_of IS NOT NULL;
+"""
+_SETTINGS = "max_age_ms, max_entries, mutable, on_ack, retain_acked_ms, delay_ms, depth_max, paused"
 COLUMNS = (
     "queue_id, name, kind, max_age_ms, max_entries, mutable, created_ts,"
-    " entries, bytes, changes, tail, aged_ts, sweep_ts"
+    " entries, bytes, changes, tail, aged_ts, sweep_ts, on_ack, retain_acked_ms, delay_ms, depth_max, paused"
 )
 BY_ID = f"SELECT {COLUMNS} FROM queues WHERE queue_id = ?"
 BY_NAME = f"SELECT {COLUMNS} FROM queues WHERE name_snake = ? AND name = ?"
@@ -44,14 +56,18 @@ LIST = f"SELECT {COLUMNS} FROM queues WHERE queue_id > ? ORDER BY queue_id LIMIT
 DUE = f"SELECT {COLUMNS} FROM queues WHERE sweep_ts <= ? ORDER BY sweep_ts LIMIT ?"
 SOONEST = "SELECT min(sweep_ts) FROM queues WHERE sweep_ts IS NOT NULL"
 INSERT = (
-    "INSERT INTO queues (queue_id, name, name_snake, kind, max_age_ms, max_entries, mutable, created_ts,"
-    " entries, bytes, changes, tail, aged_ts, sweep_ts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, -1, NULL)"
+    f"INSERT INTO queues (queue_id, name, name_snake, kind, created_ts, {_SETTINGS},"
+    " entries, bytes, changes, tail, aged_ts, sweep_ts)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, -1, NULL)"
 )
+DEAD_LETTERS_OF = "SELECT queue_id FROM queues WHERE dlq_of = ?"
+SET_DEAD_LETTERS_OF = "UPDATE queues SET dlq_of = ? WHERE queue_id = ?"
+REMOVE = "DELETE FROM queues WHERE queue_id = ?"
 COUNT = "UPDATE queues SET entries = ?, bytes = ?, changes = ?, tail = ? WHERE queue_id = ?"
 WAKE = "UPDATE queues SET sweep_ts = ? WHERE queue_id = ?"
 CONFIGURE = (
-    "UPDATE queues SET name = ?, name_snake = ?, max_age_ms = ?, max_entries = ?, mutable = ?,"
-    " aged_ts = ?, changes = ? WHERE queue_id = ?"
+    f"UPDATE queues SET (name, name_snake, {_SETTINGS}, aged_ts, changes)"
+    " = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) WHERE queue_id = ?"
 )
 
 
@@ -71,11 +87,29 @@ class Queue(Struct):
     tail: int
     aged_ts: int
     sweep_ts: int | None
+    on_ack: OnAck
+    retain_acked_ms: int
+    delay_ms: int
+    depth_max: int | None
+    paused: bool
+    consumers: list[Consumer] = []
+    dropped: list[Victim] = []  # entries removed in this turn whose deliveries are still there
 
     @property
     def config(self) -> QueueConfig:
         """The settings alone."""
-        return QueueConfig(self.name, self.kind, self.max_age_ms, self.max_entries, self.mutable)
+        return QueueConfig(
+            self.name,
+            self.kind,
+            self.max_age_ms,
+            self.max_entries,
+            self.mutable,
+            self.on_ack,
+            self.retain_acked_ms,
+            self.delay_ms,
+            self.depth_max,
+            self.paused,
+        )
 
     @property
     def excess(self) -> int:
@@ -90,8 +124,8 @@ class Queue(Struct):
 def find(db: apsw.Connection, queue: str) -> Queue | None:
     """The queue with this id or name."""
     if ids.is_ulid(queue):
-        return _queue(db.execute(BY_ID, (queue,)).get)
-    return _queue(db.execute(BY_NAME, (ids.snake(queue), queue)).get)
+        return _queue(db, db.execute(BY_ID, (queue,)).get)
+    return _queue(db, db.execute(BY_NAME, (ids.snake(queue), queue)).get)
 
 
 def owner(db: apsw.Connection, name: str) -> str | None:
@@ -102,12 +136,12 @@ def owner(db: apsw.Connection, name: str) -> str | None:
 
 def page(db: apsw.Connection, after: str, limit: int) -> list[Queue]:
     """Up to `limit` queues with ids above `after`, in id order."""
-    return _queues(db.execute(LIST, (after, limit)).fetchall())
+    return _queues(db, db.execute(LIST, (after, limit)).fetchall())
 
 
 def overdue(db: apsw.Connection, at: int, limit: int) -> list[Queue]:
     """Up to `limit` queues whose sweep is due at unix ms `at`, longest due first."""
-    return _queues(db.execute(DUE, (at, limit)).fetchall())
+    return _queues(db, db.execute(DUE, (at, limit)).fetchall())
 
 
 def soonest(db: apsw.Connection) -> int | None:
@@ -119,9 +153,27 @@ def soonest(db: apsw.Connection) -> int | None:
 def insert(db: apsw.Connection, queue_id: str, config: QueueConfig, now_ms: int) -> Queue:
     """Make an empty queue."""
     snake = None if config.name is None else ids.snake(config.name)
-    settings = (config.max_age_ms, config.max_entries, config.mutable)
-    db.execute(INSERT, (queue_id, config.name, snake, config.kind, *settings, now_ms))
-    return Queue(queue_id, config.name, config.kind, *settings, now_ms, 0, 0, 0, 0, -1, None)
+    db.execute(INSERT, (queue_id, config.name, snake, config.kind, now_ms, *_settings(config)))
+    return Queue(
+        queue_id,
+        config.name,
+        config.kind,
+        config.max_age_ms,
+        config.max_entries,
+        config.mutable,
+        now_ms,
+        0,
+        0,
+        0,
+        0,
+        -1,
+        None,
+        config.on_ack,
+        config.retain_acked_ms,
+        config.delay_ms,
+        config.depth_max,
+        config.paused,
+    )
 
 
 def count(db: apsw.Connection, queue: Queue) -> None:
@@ -140,21 +192,56 @@ def configure(db: apsw.Connection, queue: Queue, config: QueueConfig, aged_ts: i
     """Replace the settings (the kind stays), and set `aged_ts`."""
     queue.name, queue.mutable = config.name, config.mutable
     queue.max_age_ms, queue.max_entries = config.max_age_ms, config.max_entries
+    queue.on_ack, queue.retain_acked_ms, queue.delay_ms = (
+        config.on_ack,
+        config.retain_acked_ms,
+        config.delay_ms,
+    )
+    queue.depth_max, queue.paused = config.depth_max, config.paused
     queue.aged_ts = aged_ts
     queue.changes += 1
     snake = None if config.name is None else ids.snake(config.name)
-    settings = (config.max_age_ms, config.max_entries, config.mutable)
-    db.execute(CONFIGURE, (config.name, snake, *settings, aged_ts, queue.changes, queue.queue_id))
+    db.execute(CONFIGURE, (config.name, snake, *_settings(config), aged_ts, queue.changes, queue.queue_id))
 
 
-def _queue(row: Any) -> Queue | None:
+def dead_letters_of(db: apsw.Connection, queue_id: str) -> str | None:
+    """The queue that was made for the dead letters of this one."""
+    found: str | None = db.execute(DEAD_LETTERS_OF, (queue_id,)).get
+    return found
+
+
+def set_dead_letters_of(db: apsw.Connection, queue: Queue, source_id: str) -> None:
+    """Say whose dead letters a queue was made for."""
+    db.execute(SET_DEAD_LETTERS_OF, (source_id, queue.queue_id))
+
+
+def remove(db: apsw.Connection, queue: Queue) -> None:
+    """Forget a queue, whose entries are gone."""
+    db.execute(REMOVE, (queue.queue_id,))
+
+
+def _settings(config: QueueConfig) -> tuple[object, ...]:
+    return (
+        config.max_age_ms,
+        config.max_entries,
+        config.mutable,
+        config.on_ack,
+        config.retain_acked_ms,
+        config.delay_ms,
+        config.depth_max,
+        config.paused,
+    )
+
+
+def _queue(db: apsw.Connection, row: Any) -> Queue | None:
     if row is None:
         return None
     queue = Queue(*row)
-    queue.mutable = bool(queue.mutable)
+    queue.mutable, queue.paused = bool(queue.mutable), bool(queue.paused)
+    queue.consumers = consumers.of_queue(db, queue.queue_id)
     return queue
 
 
-def _queues(rows: Iterable[Any]) -> list[Queue]:
-    found = map(_queue, rows)
+def _queues(db: apsw.Connection, rows: Iterable[Any]) -> list[Queue]:
+    found = (_queue(db, row) for row in rows)
     return [queue for queue in found if queue is not None]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import apsw
 
-from edgequeues.space import log, queues
+from edgequeues.space import deliveries, log, queues
 from edgequeues.space.log import Victim
 from edgequeues.space.queues import Queue
 
@@ -37,9 +37,10 @@ def live(db: apsw.Connection, queue: Queue, at: int) -> tuple[int, int]:
 def drop(db: apsw.Connection, queue: Queue, victims: Sequence[Victim]) -> int:
     """Remove these rows and count them out; return how many had not expired.
 
-    Left to do: `queues.count`, and `changes` if a reader could notice.
+    Left to do: `queues.count`, `changes` if a reader could notice, and the deliveries of what is in `queue.dropped`.
     """
     log.remove(db, (victim.position for victim in victims))
+    queue.dropped += victims
     queue.entries -= len(victims)
     queue.bytes -= sum(victim.size for victim in victims)
     return sum(not victim.expired for victim in victims)
@@ -73,6 +74,8 @@ def clear(db: apsw.Connection, queue: Queue, at: int, rows_max: int, bytes_max: 
     victims = log.aged(db, queue.queue_id, past, rows_max)
     if len(victims) < rows_max:
         victims += log.lapsed(db, queue.queue_id, at, past, rows_max - len(victims))
+    if queue.consumers:  # what is handed out expires when its lease ends
+        victims = [victim for victim in victims if not deliveries.is_leased(db, victim.position)]
     some = within(victims, bytes_max)
     drop(db, queue, some)
     return len(some), len(some) == len(victims) < rows_max

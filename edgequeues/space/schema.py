@@ -6,6 +6,15 @@ that a session's patchset of one copy replays on another.
 
 from __future__ import annotations
 
-from edgequeues.space import log, queues, store
+from edgequeues.space import attempts, consumers, deadletters, dedup, deliveries, log, queues, store
 
-MIGRATIONS: tuple[str, ...] = (store.DDL + queues.DDL + log.DDL,)
+MIGRATIONS: tuple[str, ...] = (
+    store.DDL + queues.DDL + log.DDL,
+    store.STEP_2
+    + queues.STEP_2
+    + consumers.DDL
+    + deliveries.DDL
+    + attempts.DDL
+    + deadletters.DDL
+    + dedup.DDL,
+)

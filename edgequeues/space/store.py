@@ -18,12 +18,14 @@ CREATE TABLE store (
   created_ts INTEGER NOT NULL   -- unix ms
 ) STRICT;
 """
-READ = "SELECT store_id, file_id, lamport, position, clock_ms, created_ts FROM store WHERE id = 1"
+STEP_2 = "ALTER TABLE store ADD COLUMN lease_key BLOB;  -- signs leases; NULL until the next opening\n"
+READ = "SELECT store_id, file_id, lamport, position, clock_ms, created_ts, lease_key FROM store WHERE id = 1"
 CREATE = (
     "INSERT INTO store (id, store_id, file_id, lamport, position, clock_ms, created_ts)"
     " VALUES (1, ?, ?, 0, 0, 0, ?)"
 )
 SAVE = "UPDATE store SET lamport = ?, position = ?, clock_ms = ? WHERE id = 1"
+SET_KEY = "UPDATE store SET lease_key = ? WHERE id = 1"
 IDENTIFY = "UPDATE store SET store_id = ?, file_id = ? WHERE id = 1"
 
 
@@ -36,6 +38,7 @@ class Store(Struct):
     position: int
     clock_ms: int
     created_ts: int
+    lease_key: bytes | None = None
     actor: str = ""  # names this store in versions whose writer gave no name
 
     def __post_init__(self) -> None:
@@ -64,6 +67,11 @@ def create(db: apsw.Connection, store_id: str, file_id: str, now_ms: int) -> Non
 def save(db: apsw.Connection, store: Store) -> None:
     """Write the counters down."""
     db.execute(SAVE, (store.lamport, store.position, store.clock_ms))
+
+
+def set_key(db: apsw.Connection, key: bytes) -> None:
+    """Sign leases with this from now on; those given before are unknown."""
+    db.execute(SET_KEY, (key,))
 
 
 def identify(db: apsw.Connection, store_id: str, file_id: str) -> None:

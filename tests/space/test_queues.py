@@ -6,7 +6,7 @@ import pytest
 
 from edgequeues.core.errors import ConfigConflict, InvalidRequest, NameTaken, QueueNotFound
 from edgequeues.models import NewEntry, QueueConfig
-from edgequeues.space import shard
+from edgequeues.space import base
 from edgequeues.space.shard import SpaceShard
 
 from .world import OTHER, ULID, Space, SpaceFile, turn
@@ -87,9 +87,9 @@ def test_a_name_that_reads_as_an_id_is_refused(space: Space, name: str) -> None:
         turn(space, SpaceShard.configure, ULID, QueueConfig(name=name))
 
 
-def test_work_queues_cannot_be_made_yet(space: Space) -> None:
-    with pytest.raises(InvalidRequest, match="kind"):
-        turn(space, SpaceShard.configure, "jobs", QueueConfig(kind="work"))
+def test_a_work_queue_is_born_with_a_consumer(space: Space) -> None:
+    turn(space, SpaceShard.configure, "jobs", QueueConfig(kind="work"))
+    assert [one.name for one in space.call(SpaceShard.consumers, "jobs")] == ["default"]
 
 
 def test_the_kind_is_fixed(space: Space) -> None:
@@ -204,7 +204,7 @@ def test_an_empty_space_lists_nothing(space: Space) -> None:
 
 
 def test_more_queues_than_are_kept_in_memory_are_all_right(space: Space) -> None:
-    names = [f"q{n}" for n in range(shard.QUEUES_CACHED // 2 + 10)]  # each is kept by id and by name
+    names = [f"q{n}" for n in range(base.QUEUES_CACHED // 2 + 10)]  # each is kept by id and by name
     for _ in range(2):
         for name in names:
             space.put(name, "1")

@@ -1,0 +1,74 @@
+"""The life of a delivery: which states there are, and every way from one to the next.
+
+The table is the law: the code that moves rows asks it, the schema repeats its states, and docs/lifecycle.md is made
+from it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+State = Literal["scheduled", "waiting", "ready", "leased", "backoff", "acked", "dead", "expired", "cancelled"]
+Event = Literal[
+    "due", "turn", "lease", "ack", "retry", "release", "lapse", "bury", "expire", "cancel", "skip"
+]
+
+STATES: tuple[State, ...] = get_args(State)
+UNFINISHED: tuple[State, ...] = ("scheduled", "waiting", "ready", "leased", "backoff")
+
+MEANINGS: dict[State, str] = {
+    "scheduled": "not to be handed out before its time",
+    "waiting": "behind another message of its ordering key",
+    "ready": "can be pulled",
+    "leased": "handed out, hidden until its lease ends",
+    "backoff": "failed, to be tried again later",
+    "acked": "done",
+    "dead": "given up: failed for good, or too often",
+    "expired": "too old",
+    "cancelled": "deleted, purged, or replaced by a newer version",
+}
+
+# Whether a message whose turn comes is scheduled or ready is a matter of its time; so is what a retry makes of it.
+TRANSITIONS: dict[tuple[State, Event], tuple[State, ...]] = {
+    ("scheduled", "due"): ("ready",),
+    ("waiting", "turn"): ("ready", "scheduled"),
+    ("ready", "lease"): ("leased",),
+    ("leased", "ack"): ("acked",),
+    ("leased", "retry"): ("ready", "backoff"),
+    ("leased", "release"): ("ready",),
+    ("leased", "lapse"): ("ready", "backoff"),
+    ("leased", "bury"): ("dead",),
+    ("backoff", "due"): ("ready",),
+    # A late ack: the lease has lapsed, but nobody else was given the message.
+    ("ready", "ack"): ("acked",),
+    ("backoff", "ack"): ("acked",),
+    # An operator gives up on the head of a line.
+    ("ready", "bury"): ("dead",),
+    ("backoff", "bury"): ("dead",),
+    ("scheduled", "bury"): ("dead",),
+    **{(state, "expire"): ("expired",) for state in UNFINISHED if state != "leased"},
+    **{(state, "cancel"): ("cancelled",) for state in UNFINISHED},
+}
+
+
+def allowed(state: State, event: Event, then: State) -> bool:
+    """May this event take a delivery from one state to the other?"""
+    return then in TRANSITIONS.get((state, event), ())
+
+
+def diagram() -> str:
+    """The Mermaid state diagram of docs/lifecycle.md."""
+    arrows: dict[tuple[str, str], list[str]] = {}
+    for (state, event), targets in TRANSITIONS.items():
+        for then in targets:
+            arrows.setdefault((state, then), []).append(event)
+    starts = [f"    [*] --> {state}" for state in ("scheduled", "waiting", "ready")]
+    lines = [f"    {state} --> {then}: {', '.join(events)}" for (state, then), events in arrows.items()]
+    ends = [f"    {state} --> [*]" for state in STATES if state not in UNFINISHED]
+    return "\n".join(["stateDiagram-v2", *starts, *lines, *ends]) + "\n"
+
+
+def table() -> str:
+    """The Markdown table of states of docs/lifecycle.md."""
+    rows = [f"| `{state}` | {MEANINGS[state]} |" for state in STATES]
+    return "\n".join(["| state | means |", "|---|---|", *rows]) + "\n"

@@ -1,0 +1,339 @@
+"""What all verbs of a space stand on: its rows in memory, the time, making queues, writing entries, and the alarm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import msgspec
+
+from edgequeues.core import cursors, ids
+from edgequeues.core.errors import (
+    ConfigConflict,
+    InvalidId,
+    InvalidRequest,
+    NameTaken,
+    QueueFull,
+    QueueNotFound,
+)
+from edgequeues.models import AppendAnswer, ConsumerConfig, NewEntry, QueueConfig, QueueInfo, Start
+from edgequeues.space import consumers, deadletters, dedup, deliveries, letters, log, queues, retention, store
+from edgequeues.space.append import Append
+from edgequeues.space.consumers import Consumer
+from edgequeues.space.deliveries import Delivery
+from edgequeues.space.desk import Arrival, Burial, Desk
+from edgequeues.space.log import Victim
+from edgequeues.space.queues import Queue
+from edgequeues.space.schema import MIGRATIONS
+from edgequeues.space.store import Store
+from shards.shard import Context, Shard
+
+QUEUES_CACHED = 1_000  # rows of `queues` kept in memory
+SWEEP_PAUSE_MS = 1_000  # between sweeps, so that many short lives do not mean as many turns
+SETTLE_ROWS = 1_000  # deliveries whose time has come that one turn takes on
+DEFAULT = "default"  # the consumer a work queue is born with, and who is meant where none is named
+WORK = "work"  # with a queue: the event that there is something to pull
+UNREAD = -1  # the alarm as remembered, before it was looked up
+
+
+class SpaceBase(Shard):
+    """`queue` is a queue's id or its name, checked by the caller."""
+
+    migrations: ClassVar[Sequence[str]] = MIGRATIONS
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._store: Store | None = None
+        self._queues: dict[str, Queue] = {}  # by id, and by name if it has one
+        self._consumers: dict[int, str] = {}  # the queue of each
+        self._alarm_ms: int | None = UNREAD
+
+    # -- rows -------------------------------------------------------------------------------------------
+
+    def _home(self) -> Store:
+        if self._store is None:
+            self._store = store.load(self.db)
+            assert self._store is not None
+        return self._store
+
+    def _time(self) -> int:
+        return self._home().at(self.now_ms)
+
+    def _pass(self, at: int) -> None:
+        """Write down that it has been unix ms `at`: what was decided by it must not be undone by an earlier time."""
+        home = self._home()
+        if home.clock_ms < at:
+            home.clock_ms = at
+            store.save(self.db, home)
+
+    def _new_id(self) -> str:
+        return ids.new_ulid(self.now_ms, self.random)
+
+    def _find(self, queue: str) -> Queue | None:
+        row = self._queues.get(queue)
+        if row is None:
+            row = queues.find(self.db, queue)
+            if row is None:
+                return None
+            row = self._remember(row)
+        return row
+
+    def _remember(self, row: Queue) -> Queue:
+        if len(self._queues) >= QUEUES_CACHED:
+            self._queues.clear()
+        row = self._queues.setdefault(row.queue_id, row)  # one object a row, whichever way it was asked for
+        if row.name is not None:
+            self._queues[row.name] = row
+        return row
+
+    def _require(self, queue: str) -> Queue:
+        row = self._find(queue)
+        if row is None:
+            raise QueueNotFound(f"queue {queue}")
+        return row
+
+    def _make(self, queue: str, config: QueueConfig) -> Queue:
+        queue_id = queue
+        if not ids.is_ulid(queue):
+            if config.name not in (None, queue):
+                raise InvalidRequest(f"name: there is no queue {queue} to be renamed {config.name}")
+            queue_id, config = self._new_id(), msgspec.structs.replace(config, name=queue)
+        self._check_name(config.name, queue_id)
+        return self._remember(queues.insert(self.db, queue_id, config, self._time()))
+
+    def _check_name(self, name: str | None, queue_id: str) -> None:
+        if name is None:
+            return
+        try:
+            ids.check_name(name)
+        except InvalidId as error:
+            raise InvalidRequest(f"name: {error.detail}") from error
+        if queues.owner(self.db, name) not in (None, queue_id):
+            raise NameTaken(f"queue name {name}")
+
+    def _reconfigured(self, row: Queue, config: QueueConfig) -> QueueInfo:
+        if config.kind != row.kind:
+            raise ConfigConflict(f"kind: {row.queue_id} is a {row.kind} queue")
+        if config != row.config:
+            self._check_name(config.name, row.queue_id)
+            at = self._time()
+            self._pass(at)
+            if row.paused and not config.paused:
+                self._wake(row)
+            # What has expired by the old max_age_ms stays so under a longer one, swept or not.
+            queues.configure(self.db, row, config, retention.aged_ts(row, at))
+            queues.wake(self.db, row, retention.next_due(self.db, row, at))
+            if row.sweep_ts is not None:
+                self._sweep_by(row.sweep_ts, urgent=row.due(at))
+            self._queues.clear()  # under the old name, too
+        return self._info(row)
+
+    def _info(self, row: Queue) -> QueueInfo:
+        at = self._time()
+        entries, size = retention.live(self.db, row, at)
+        oldest = log.oldest_live(self.db, row.queue_id, at, retention.aged_ts(row, at))
+        tail = self._cursor(row, row.tail)
+        return QueueInfo(row.queue_id, row.config, row.created_ts, entries, size, oldest, tail)
+
+    def _put(self, row: Queue, entries: Sequence[NewEntry], actor: str | None = None) -> AppendAnswer:
+        """Append to a queue, and give what is new to its consumers. A repeated idempotency key answers as the first.
+
+        Raises as `Append.run`, IdempotencyMismatch, QueueFull.
+        """
+        home, at = self._home(), self._time()
+        before = dedup.repeats(self.db, row.queue_id, entries, at)
+        fresh = [one for index, one in enumerate(entries) if index not in before]
+        append = Append(self.db, home, row, at, actor or home.actor)
+        results = append.run(fresh, self.random)
+        if append.rows:
+            self._check_depth(row, len(append.rows))
+            self._appended(row, append)
+            store.save(self.db, home)
+        if dedup.remember(self.db, row.queue_id, fresh, results, at):
+            self._alarm_in(dedup.WINDOW_MS)
+        given = iter(results)
+        merged = [before.get(index) or next(given) for index in range(len(entries))]
+        return AppendAnswer(merged, self._cursor(row, row.tail))
+
+    def _check_depth(self, row: Queue, added: int) -> None:
+        if row.depth_max is None:
+            return
+        depth = max((one.counts.unfinished for one in row.consumers), default=row.entries - added)
+        if depth + added > row.depth_max:
+            raise QueueFull(
+                f"queue {row.name or row.queue_id} holds {depth} of at most {row.depth_max} messages"
+            )
+
+    def _appended(self, row: Queue, append: Append) -> None:
+        """Write the counters down, remove what is too much, and see to consumers and the sweep."""
+        retention.hold(self.db, row, append.at, len(append.rows))
+        self._count(row, superseded=append.replaced)
+        if row.consumers:
+            desk = self._desk(row)
+            desk.arrive(
+                [Arrival(one.position, one.key, one.priority, one.due, one.size) for one in append.rows]
+            )
+            self._worked(desk)
+        first_ms = append.expires_first
+        if first_ms is not None and (row.sweep_ts is None or first_ms < row.sweep_ts):
+            queues.wake(self.db, row, first_ms)
+        if row.sweep_ts is not None:
+            self._sweep_by(row.sweep_ts, urgent=row.excess > 0)
+        self.emit(row.queue_id)
+        if row.name is not None:
+            self.emit(row.name)
+
+    def _drop(self, row: Queue, victims: Sequence[Victim]) -> int:
+        deleted = retention.drop(self.db, row, victims)
+        if victims:
+            # Had they all expired, too: a clock that steps back would show some again, but not these.
+            row.changes += 1
+            self._count(row)
+        return deleted
+
+    def _count(self, row: Queue, superseded: Sequence[Victim] = ()) -> None:
+        """Write a queue's counters down after entries came or went, and cancel the deliveries of those that went."""
+        queues.count(self.db, row)
+        if row.consumers and (row.dropped or superseded):
+            desk = self._desk(row)
+            desk.cancel(superseded, superseded=True)
+            desk.cancel(row.dropped)
+            self._worked(desk)
+        if row.dropped:
+            deadletters.remove(self.db, (victim.position for victim in row.dropped))
+        row.dropped.clear()
+
+    def _sweep_by(self, sweep_ts: int, *, urgent: bool) -> None:
+        """Have the alarm go off by the store's time `sweep_ts`, or a little later where nothing is urgent."""
+        pause_ms = 0 if urgent else max(sweep_ts - self._time(), SWEEP_PAUSE_MS)
+        self._alarm_in(pause_ms)
+
+    def _alarm_in(self, pause_ms: int) -> None:
+        """Have the alarm go off in so many ms at the latest."""
+        due_ms = self.now_ms + max(pause_ms, 0)
+        if self._alarm_ms == UNREAD:
+            self._alarm_ms = self.get_alarm()
+        if self._alarm_ms is None or due_ms < self._alarm_ms:
+            self.set_alarm(due_ms)
+            self._alarm_ms = due_ms
+
+    # -- deliveries -------------------------------------------------------------------------------------
+
+    def _desk(self, row: Queue) -> Desk:
+        return Desk(self.db, self._home(), row, self._time(), self.random, self._bury)
+
+    def _worked(self, desk: Desk) -> None:
+        """Write down what was done at a desk, remove what nobody needs any more, wake who waits."""
+        row = desk.queue
+        finished = desk.close()
+        if finished and row.retain_acked_ms:
+            log.keep_until(self.db, (one.position for one in finished), desk.at + row.retain_acked_ms)
+            queues.wake(self.db, row, retention.next_due(self.db, row, desk.at))
+            self._sweep_by(desk.at + row.retain_acked_ms, urgent=False)
+        elif finished:
+            retention.drop(self.db, row, finished)
+            row.dropped.clear()  # their deliveries are gone already
+            row.changes += 1
+            queues.count(self.db, row)
+        if desk.soonest is not None:
+            self._alarm_in(desk.soonest - desk.at)
+        if desk.woken:
+            self._wake(row)
+
+    def _wake(self, row: Queue) -> None:
+        """Tell who waits for messages of a queue, by id or by name, that there may be some."""
+        self.emit((WORK, row.queue_id))
+        if row.name is not None:
+            self.emit((WORK, row.name))
+
+    def _settle(self) -> bool:
+        """Do what has come due by now, a bounded part of it; return whether there is more."""
+        if self._alarm_ms == UNREAD:
+            self._alarm_ms = self.get_alarm()
+        if self._alarm_ms is None or self._alarm_ms > self.now_ms:
+            return False  # the alarm is never later than what is due
+        rows = deliveries.due(self.db, self._time(), SETTLE_ROWS)
+        by_queue: dict[str, list[Delivery]] = {}
+        for one in rows:
+            queue_id = self._queue_of(one.consumer_id)
+            by_queue.setdefault(queue_id, []).append(one)
+        for queue_id, some in by_queue.items():
+            desk = self._desk(self._require(queue_id))
+            desk.come_due(some)
+            self._worked(desk)
+        return len(rows) == SETTLE_ROWS
+
+    def _queue_of(self, consumer_id: int) -> str:
+        queue_id = self._consumers.get(consumer_id)
+        if queue_id is None:
+            queue_id = consumers.queue_of(self.db, consumer_id)
+            assert queue_id is not None
+            self._consumers[consumer_id] = queue_id
+        return queue_id
+
+    def _bury(self, burial: Burial) -> None:
+        """Put a message that is given up where its consumer's dead letters go, if they go anywhere."""
+        source = self._require(burial.consumer.queue_id)
+        target = self._grave(source, burial.consumer)
+        entry = log.at(self.db, burial.delivery.position)
+        if target is None or entry is None:
+            return
+        [appended] = self._put(target, [letters.again(entry)]).results
+        deadletters.insert(
+            self.db, letters.facts(self.db, source, target.queue_id, appended.position, entry, burial)
+        )
+
+    def _grave(self, source: Queue, consumer: Consumer) -> Queue | None:
+        named = consumer.config.dead_letters
+        if named == "":
+            return None
+        if named is not None:
+            return self._find(named) or self._make_worked(named, letters.CONFIG, letters.CONSUMER)
+        own = queues.dead_letters_of(self.db, source.queue_id)
+        if own is not None:
+            return self._require(own)
+        name = self._free_name(f"{source.name or source.queue_id}-dlq")
+        grave = self._make_worked(name, letters.CONFIG, letters.CONSUMER)
+        queues.set_dead_letters_of(self.db, grave, source.queue_id)
+        return grave
+
+    def _free_name(self, wanted: str) -> str:
+        """The name itself, or one like it that no queue has."""
+        name, number = wanted[:120], 2
+        while queues.owner(self.db, name) is not None:
+            name = f"{wanted[:120]}-{number}"
+            number += 1
+        return name
+
+    def _make_worked(self, queue: str, config: QueueConfig, rules: ConsumerConfig) -> Queue:
+        """Make a work queue with the consumer `default`."""
+        row = self._make(queue, config)
+        self._make_consumer(row, DEFAULT, rules, start="beginning")
+        return row
+
+    def _make_consumer(self, row: Queue, name: str, rules: ConsumerConfig, *, start: Start) -> Consumer:
+        home, at = self._home(), self._time()
+        home.position += 1  # never used for anything else
+        store.save(self.db, home)
+        filled = row.tail if start == "new" or not row.entries else 0
+        made = consumers.insert(
+            self.db, home.position, row.queue_id, name, rules, filled=filled, tail=row.tail, now_ms=at
+        )
+        row.consumers.append(made)
+        if made.filling:
+            self._alarm_in(0)
+        return made
+
+    # -- cursors ----------------------------------------------------------------------------------------
+
+    def _cursor(self, row: Queue, position: int) -> str:
+        return cursors.encode(self._home().store_id, row.queue_id, position)
+
+    def _position(self, row: Queue, cursor: str) -> int:
+        return cursors.decode(self._home().store_id, row.queue_id, cursor)
+
+    def _refuse_cursors(self, queue: str, *texts: str | None) -> None:
+        """No cursor belongs to a queue that is not there. Raises InvalidCursor, CursorStore."""
+        for text in texts:
+            if text is not None:
+                cursors.decode(self._home().store_id, queue, text)

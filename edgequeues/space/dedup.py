@@ -1,0 +1,112 @@
+"""Table `dedup`: which messages a producer's idempotency key made, remembered for a while after they are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+
+import apsw
+
+from edgequeues.core.errors import IdempotencyMismatch, InvalidRequest
+from edgequeues.models import Appended, NewEntry
+
+WINDOW_MS = 24 * 3_600_000
+
+DDL = """
+CREATE TABLE dedup (
+  scope      TEXT    NOT NULL,  -- within which a key means the same: the id of a queue
+  key        TEXT    NOT NULL,
+  object_id  TEXT    NOT NULL,
+  position   INTEGER NOT NULL,
+  version    TEXT    NOT NULL,
+  digest     BLOB    NOT NULL,  -- of what was sent with the key
+  expires_ts INTEGER NOT NULL,  -- unix ms
+  PRIMARY KEY (scope, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX dedup_expires ON dedup (expires_ts);
+"""
+GET = "SELECT object_id, position, version, digest FROM dedup WHERE scope = ? AND key = ? AND expires_ts > ?"
+PUT = (
+    "INSERT OR REPLACE INTO dedup (scope, key, object_id, position, version, digest, expires_ts)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+SWEEP = (
+    "DELETE FROM dedup WHERE (scope, key) IN (SELECT scope, key FROM dedup WHERE expires_ts <= ?"
+    " ORDER BY expires_ts LIMIT ?)"
+)
+SOONEST = "SELECT min(expires_ts) FROM dedup"
+
+
+class First(NamedTuple):
+    """What the first use of a key made."""
+
+    object_id: str
+    position: int
+    version: str
+    digest: bytes
+
+
+def get(db: apsw.Connection, scope: str, key: str, at: int) -> First | None:
+    """What this key made, if it was used within its window before unix ms `at`."""
+    row = db.execute(GET, (scope, key, at)).get
+    return None if row is None else First(*row)
+
+
+def put(db: apsw.Connection, scope: str, key: str, first: First, expires_ts: int) -> None:
+    """Remember a key until unix ms `expires_ts`."""
+    db.execute(PUT, (scope, key, *first, expires_ts))
+
+
+def sweep(db: apsw.Connection, at: int, limit: int) -> int:
+    """Forget up to `limit` keys whose window is over at unix ms `at`; return how many."""
+    before = db.total_changes()
+    db.execute(SWEEP, (at, limit))
+    return db.total_changes() - before
+
+
+def soonest(db: apsw.Connection) -> int | None:
+    """Unix ms at which the next window is over."""
+    at: int | None = db.execute(SOONEST).get
+    return at
+
+
+# -- messages -----------------------------------------------------------------------------------------------
+
+
+def repeats(db: apsw.Connection, scope: str, entries: Sequence[NewEntry], at: int) -> dict[int, Appended]:
+    """What those of the entries made, by their place, whose keys were used before. Raises IdempotencyMismatch."""
+    found: dict[int, Appended] = {}
+    seen: set[str] = set()
+    for index, entry in enumerate(entries):
+        key = entry.idempotency_key
+        if key is None:
+            continue
+        if key in seen:
+            raise InvalidRequest(f"idempotency_key {key}: given twice in one call")
+        seen.add(key)
+        first = get(db, scope, key, at)
+        if first is not None and first.digest != _digest(entry):
+            raise IdempotencyMismatch(f"idempotency_key {key}")
+        if first is not None:
+            found[index] = Appended(first.object_id, first.position, first.version, "same")
+    return found
+
+
+def remember(
+    db: apsw.Connection, scope: str, entries: Sequence[NewEntry], results: Sequence[Appended], at: int
+) -> bool:
+    """Remember the keys of what was appended; return whether there was any."""
+    keyed = [
+        (one, made) for one, made in zip(entries, results, strict=True) if one.idempotency_key is not None
+    ]
+    for one, made in keyed:
+        assert one.idempotency_key is not None
+        first = First(made.id, made.position, made.version, _digest(one))
+        put(db, scope, one.idempotency_key, first, at + WINDOW_MS)
+    return bool(keyed)
+
+
+def _digest(entry: NewEntry) -> bytes:
+    parts = (entry.object_id, entry.type, entry.key, entry.headers, entry.content_type, entry.data)
+    return blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -1,0 +1,318 @@
+"""Table `deliveries`: where each message stands with each consumer. Every statement that touches it is in this file.
+
+A line is what must be handled one after the other: the messages of one ordering key, or of the whole queue. Only the
+first of a line, its head, is ever scheduled, ready, leased or in back-off; all others are `waiting`. So pulling never
+looks at a message that is not its turn.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import apsw
+
+from edgequeues.core.lifecycle import State
+from edgequeues.models import Entry
+from edgequeues.space import log
+
+ENTRY = ", ".join(f"e.{column}" for column in log.COLUMNS.split(", "))
+
+DDL = """
+CREATE TABLE deliveries (
+  consumer_id INTEGER NOT NULL,
+  entry_id    INTEGER NOT NULL,  -- position of the entry
+  state       TEXT    NOT NULL CHECK (state IN ('scheduled', 'waiting', 'ready', 'leased', 'backoff')),
+  rank        INTEGER NOT NULL CHECK (rank BETWEEN 0 AND 9),  -- 9 - priority
+  turn        INTEGER NOT NULL,  -- among those of a rank: lower is handed out sooner
+  line        TEXT,              -- NULL: in no line
+  due_ts      INTEGER,           -- unix ms; scheduled, backoff: ready then; leased: lapses then
+  attempts    INTEGER NOT NULL CHECK (attempts >= 0),  -- leases given that count
+  serial      INTEGER NOT NULL CHECK (serial >= 0),    -- leases given; part of the lease's token
+  open        INTEGER NOT NULL CHECK (open IN (0, 1)), -- has the newest lease not been answered yet?
+  worker      TEXT,              -- who was given it last, as he calls himself
+  first_ts    INTEGER,           -- unix ms of the first lease
+  last_ts     INTEGER,           -- unix ms of the newest lease
+  last_error  TEXT,
+  size        INTEGER NOT NULL,  -- bytes of the entry's data
+  PRIMARY KEY (consumer_id, entry_id),
+  CHECK ((state IN ('scheduled', 'leased', 'backoff')) = (due_ts IS NOT NULL))
+) STRICT, WITHOUT ROWID;
+CREATE INDEX deliveries_ready ON deliveries (consumer_id, rank, turn) WHERE state = 'ready';
+CREATE INDEX deliveries_due   ON deliveries (due_ts) WHERE due_ts IS NOT NULL;
+CREATE INDEX deliveries_line  ON deliveries (consumer_id, line, entry_id) WHERE line IS NOT NULL;
+CREATE INDEX deliveries_entry ON deliveries (entry_id);
+"""
+
+# -- making -------------------------------------------------------------------------------------------------
+
+INSERT = (
+    "INSERT INTO deliveries (consumer_id, entry_id, state, rank, turn, line, due_ts, size, attempts, serial, open)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0)"
+)
+BUSY = (
+    "SELECT DISTINCT line FROM deliveries WHERE consumer_id = ? AND line IN (SELECT value FROM json_each(?))"
+)
+
+
+class Made(NamedTuple):
+    """A new delivery, in the order of the statement."""
+
+    consumer_id: int
+    entry_id: int
+    state: State
+    rank: int
+    turn: int
+    line: str | None
+    due: int | None
+    size: int
+
+
+def insert(db: apsw.Connection, rows: Sequence[Made]) -> None:
+    """Make deliveries."""
+    db.executemany(INSERT, rows)
+
+
+def busy(db: apsw.Connection, consumer_id: int, lines: Iterable[str]) -> set[str]:
+    """Those of the lines that hold a message already."""
+    rows: list[tuple[Any, ...]] = db.execute(BUSY, (consumer_id, json.dumps(list(lines)))).fetchall()
+    return {line for (line,) in rows}
+
+
+# -- handing out --------------------------------------------------------------------------------------------
+
+READY = (
+    f"SELECT d.attempts, d.serial, d.line, {ENTRY} FROM deliveries d JOIN queue_entries e ON e.id = d.entry_id"
+    " WHERE d.consumer_id = ? AND d.state = 'ready' ORDER BY d.rank, d.turn LIMIT ?"
+)
+LEASE = (
+    "UPDATE deliveries SET state = 'leased', attempts = attempts + 1, serial = serial + 1, open = 1, worker = ?,"
+    " first_ts = coalesce(first_ts, ?), last_ts = ?, due_ts = ? WHERE consumer_id = ? AND entry_id = ?"
+)
+EXTEND = "UPDATE deliveries SET due_ts = ? WHERE consumer_id = ? AND entry_id = ?"
+
+
+class Candidate(NamedTuple):
+    """A message that may be handed out. attempts, serial: before that."""
+
+    attempts: int
+    serial: int
+    line: str | None
+    entry: Entry
+
+
+def ready(db: apsw.Connection, consumer_id: int, limit: int, bytes_max: int) -> list[Candidate]:
+    """The next messages of a consumer, up to `limit` and about `bytes_max` of data, one at least if there is one."""
+    found: list[Candidate] = []
+    cursor = db.execute(READY, (consumer_id, limit))
+    try:
+        for attempts, serial, line, *entry in cursor:
+            if bytes_max <= 0:
+                break
+            found.append(Candidate(attempts, serial, line, Entry(*entry)))
+            bytes_max -= len(found[-1].entry.data)
+    finally:
+        cursor.close()
+    return found
+
+
+def lease(
+    db: apsw.Connection,
+    consumer_id: int,
+    positions: Iterable[int],
+    *,
+    worker: str | None,
+    at: int,
+    until: int,
+) -> None:
+    """Hand messages out. This statement is what counts attempts, so that a crash of the worker counts too."""
+    db.executemany(LEASE, [(worker, at, at, until, consumer_id, position) for position in positions])
+
+
+def extend(db: apsw.Connection, consumer_id: int, position: int, until: int) -> None:
+    """Move the end of a lease."""
+    db.execute(EXTEND, (until, consumer_id, position))
+
+
+# -- looking at one -----------------------------------------------------------------------------------------
+
+_ROW = (
+    "consumer_id, entry_id, state, rank, turn, line, due_ts, attempts, serial, open, worker, first_ts, last_ts,"
+    " last_error, size"
+)
+GET = f"SELECT {_ROW} FROM deliveries WHERE consumer_id = ? AND entry_id = ?"
+OF_ENTRY = f"SELECT {_ROW} FROM deliveries WHERE entry_id = ?"
+DUE = f"SELECT {_ROW} FROM deliveries WHERE due_ts <= ? ORDER BY due_ts LIMIT ?"
+SOONEST = "SELECT min(due_ts) FROM deliveries WHERE due_ts IS NOT NULL"
+SOME = f"SELECT {_ROW} FROM deliveries WHERE consumer_id = ? LIMIT ?"
+FIRST_READY = (
+    "SELECT (SELECT updated_ts FROM queue_entries WHERE id = entry_id) FROM deliveries"
+    " WHERE consumer_id = ? AND rank = ? AND state = 'ready' ORDER BY turn LIMIT 1"
+)
+BEHIND = "SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE consumer_id = ? AND line = ? AND entry_id < ? LIMIT ?)"
+STANDING = (
+    f"SELECT {', '.join('d.' + column for column in _ROW.split(', '))}, {ENTRY} FROM deliveries d"
+    " JOIN queue_entries e ON e.id = d.entry_id WHERE d.consumer_id = ? AND d.entry_id > ?"
+    " AND d.state IN (SELECT value FROM json_each(?)) ORDER BY d.entry_id LIMIT ?"
+)
+HEADS = (
+    f"SELECT {', '.join('d.' + column for column in _ROW.split(', '))}, w.waiting"
+    " FROM (SELECT line, count(*) AS waiting FROM deliveries"
+    " WHERE consumer_id = ?1 AND line IS NOT NULL AND state = 'waiting' GROUP BY line"
+    " ORDER BY waiting DESC LIMIT ?2) w JOIN deliveries d ON d.consumer_id = ?1 AND d.line = w.line"
+    " AND d.state <> 'waiting' ORDER BY w.waiting DESC"
+)
+ANY_LEASED = "SELECT 1 FROM deliveries WHERE entry_id = ? AND state = 'leased'"
+
+
+class Delivery(NamedTuple):
+    """A row, in the order of the columns."""
+
+    consumer_id: int
+    position: int
+    state: State
+    rank: int
+    turn: int
+    line: str | None
+    due: int | None
+    attempts: int
+    serial: int
+    open: int
+    worker: str | None
+    first: int | None
+    last: int | None
+    error: str | None
+    size: int
+
+
+def get(db: apsw.Connection, consumer_id: int, position: int) -> Delivery | None:
+    """The delivery of an entry to a consumer, if it is unfinished."""
+    row = db.execute(GET, (consumer_id, position)).get
+    return None if row is None else Delivery(*row)
+
+
+def is_leased(db: apsw.Connection, position: int) -> bool:
+    """Is an entry handed out to anybody?"""
+    return db.execute(ANY_LEASED, (position,)).get is not None
+
+
+def of_entry(db: apsw.Connection, position: int) -> list[Delivery]:
+    """The unfinished deliveries of an entry."""
+    return _rows(db.execute(OF_ENTRY, (position,)).fetchall())
+
+
+def oldest_ready(db: apsw.Connection, consumer_id: int) -> int | None:
+    """Unix ms at which the message was appended that is handed out next; the earliest of any priority."""
+    found = (db.execute(FIRST_READY, (consumer_id, rank)).get for rank in range(10))
+    return min((ts for ts in found if ts is not None), default=None)
+
+
+def behind(db: apsw.Connection, consumer_id: int, line: str, position: int, limit: int) -> int:
+    """How many messages of its line are before this one; counts no further than `limit`."""
+    count: int = db.execute(BEHIND, (consumer_id, line, position, limit)).get
+    return count
+
+
+def standing(
+    db: apsw.Connection, consumer_id: int, states: Iterable[State], after: int, limit: int, bytes_max: int
+) -> list[tuple[Delivery, Entry]]:
+    """Messages in these states with positions above `after`, lowest first, with their entries.
+
+    Up to `limit` and about `bytes_max` of data, one at least if there is one.
+    """
+    columns = len(Delivery._fields)
+    found: list[tuple[Delivery, Entry]] = []
+    for row in db.execute(STANDING, (consumer_id, after, json.dumps(list(states)), limit)):
+        found.append((Delivery(*row[:columns]), Entry(*row[columns:])))
+        bytes_max -= len(found[-1][1].data)
+        if bytes_max <= 0:
+            break
+    return found
+
+
+def heads(db: apsw.Connection, consumer_id: int, limit: int) -> list[tuple[Delivery, int]]:
+    """Messages that others wait behind, and how many do; those with the longest lines first."""
+    columns = len(Delivery._fields)
+    rows: list[tuple[Any, ...]] = db.execute(HEADS, (consumer_id, limit)).fetchall()
+    return [(Delivery(*row[:columns]), row[columns]) for row in rows]
+
+
+def due(db: apsw.Connection, at: int, limit: int) -> list[Delivery]:
+    """Deliveries whose time has come at unix ms `at`, longest due first."""
+    return _rows(db.execute(DUE, (at, limit)).fetchall())
+
+
+def soonest(db: apsw.Connection) -> int | None:
+    """Unix ms at which the next delivery of the space is due."""
+    due_ms: int | None = db.execute(SOONEST).get
+    return due_ms
+
+
+def some(db: apsw.Connection, consumer_id: int, limit: int) -> list[Delivery]:
+    """Any deliveries of a consumer."""
+    return _rows(db.execute(SOME, (consumer_id, limit)).fetchall())
+
+
+# -- moving on ----------------------------------------------------------------------------------------------
+
+RELEASE = (
+    "UPDATE deliveries SET state = ?, due_ts = ?, attempts = ?, open = ?, last_error = coalesce(?, last_error)"
+    " WHERE consumer_id = ? AND entry_id = ?"
+)
+READY_NOW = "UPDATE deliveries SET state = 'ready', due_ts = NULL WHERE consumer_id = ? AND entry_id = ?"
+ADVANCE = "UPDATE deliveries SET state = ?, due_ts = ?, turn = ? WHERE consumer_id = ? AND entry_id = ?"
+REMOVE = "DELETE FROM deliveries WHERE consumer_id = ? AND entry_id = ?"
+HEAD = (
+    "SELECT d.entry_id, d.state, e.due_ts FROM deliveries d JOIN queue_entries e ON e.id = d.entry_id"
+    " WHERE d.consumer_id = ? AND d.line = ? ORDER BY d.entry_id LIMIT 1"
+)
+
+
+class Head(NamedTuple):
+    """The first message of a line. due: unix ms before which it is not to be handed out."""
+
+    position: int
+    state: State
+    due: int | None
+
+
+def give_back(
+    db: apsw.Connection,
+    row: Delivery,
+    state: State,
+    *,
+    due: int | None,
+    attempts: int,
+    open: bool,
+    error: str | None,
+) -> None:
+    """End a lease without finishing the delivery. open: may its holder still ack it?"""
+    db.execute(RELEASE, (state, due, attempts, open, error, row.consumer_id, row.position))
+
+
+def make_ready(db: apsw.Connection, rows: Iterable[Delivery]) -> None:
+    """Their time has come."""
+    db.executemany(READY_NOW, [(row.consumer_id, row.position) for row in rows])
+
+
+def advance(
+    db: apsw.Connection, consumer_id: int, head: Head, state: State, due: int | None, turn: int
+) -> None:
+    """It is this message's turn in its line."""
+    db.execute(ADVANCE, (state, due, turn, consumer_id, head.position))
+
+
+def remove(db: apsw.Connection, rows: Iterable[tuple[int, int]]) -> None:
+    """Forget deliveries, by consumer and position."""
+    db.executemany(REMOVE, rows)
+
+
+def head(db: apsw.Connection, consumer_id: int, line: str) -> Head | None:
+    """The first message of a line."""
+    row = db.execute(HEAD, (consumer_id, line)).get
+    return None if row is None else Head(*row)
+
+
+def _rows(rows: Iterable[tuple[Any, ...]]) -> list[Delivery]:
+    return [Delivery(*row) for row in rows]

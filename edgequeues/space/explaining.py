@@ -1,0 +1,77 @@
+"""Why a message is not delivered now, and what is in which state: looking without touching."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import apsw
+
+from edgequeues.core.lifecycle import State
+from edgequeues.models import ENTRY_BYTES_MAX, Ended, Entry, Explanation, Line, Standing
+from edgequeues.space import attempts, deliveries, retention
+from edgequeues.space.consumers import Consumer
+from edgequeues.space.queues import Queue
+
+BEHIND_MAX = 10_000  # messages before one in its line that are counted
+REASONS = {
+    "scheduled": "delayed",
+    "waiting": "behind",
+    "leased": "leased",
+    "backoff": "backing_off",
+    "ready": "ready",
+}
+
+
+def peek(
+    db: apsw.Connection, consumer: Consumer, states: Sequence[State], after: int, limit: int
+) -> list[Standing]:
+    """Messages in these states, by position from above `after`; about ENTRY_BYTES_MAX of data at most."""
+    return [
+        Standing(
+            entry,
+            consumer.name,
+            row.state,
+            row.attempts,
+            row.due,
+            row.worker,
+            row.error,
+            row.first,
+            row.last,
+        )
+        for row, entry in deliveries.standing(db, consumer.consumer_id, states, after, limit, ENTRY_BYTES_MAX)
+    ]
+
+
+def lines(db: apsw.Connection, consumer: Consumer, limit: int) -> list[Line]:
+    """Ordering keys whose messages wait, with the message they wait for; the longest lines first."""
+    return [
+        Line(row.line or "", row.position, row.state, row.attempts, row.due, waiting)
+        for row, waiting in deliveries.heads(db, consumer.consumer_id, limit)
+    ]
+
+
+def explain(db: apsw.Connection, queue: Queue, consumer: Consumer, entry: Entry, at: int) -> Explanation:
+    """Where an entry stands with a consumer at unix ms `at`."""
+    row = deliveries.get(db, consumer.consumer_id, entry.position)
+    history = [
+        Ended(one.attempt, one.ending, one.worker, one.began, one.ended, one.error)
+        for one in attempts.of(db, consumer.consumer_id, entry.position)
+    ]
+    if row is None:
+        why = "filling" if consumer.filling and entry.position > consumer.filled else "finished"
+        return Explanation(consumer.name, why, None, None, 0, entry.key, None, 0, None, history)
+    why, until = REASONS[row.state], row.due
+    expired = entry.updated <= retention.aged_ts(queue, at) or (
+        entry.expires is not None and entry.expires <= at
+    )
+    if row.state == "ready" and queue.paused:
+        why = "paused"
+    if expired and row.state != "leased":
+        why, until = "expired", None
+    behind = 0
+    if row.state == "waiting" and row.line is not None:
+        behind = deliveries.behind(db, consumer.consumer_id, row.line, entry.position, BEHIND_MAX)
+    worker = row.worker if row.state == "leased" else None
+    return Explanation(
+        consumer.name, why, row.state, until, behind, entry.key, worker, row.attempts, row.error, history
+    )

@@ -1,0 +1,163 @@
+"""The verbs that treat a queue as a log, and those about queues as such. Each is one turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+
+import msgspec
+
+from edgequeues.core import ids
+from edgequeues.core.errors import EntryNotFound, InvalidRequest
+from edgequeues.models import (
+    ENTRIES_MAX,
+    AppendAnswer,
+    ConsumerConfig,
+    Deleted,
+    Entry,
+    NewEntry,
+    Page,
+    QueueConfig,
+    QueueInfo,
+    QueueList,
+    RangeQuery,
+)
+from edgequeues.space import consumers, log, pages, queues, retention
+from edgequeues.space.base import SpaceBase
+from shards.shard import grows
+
+QUEUES_LISTED = 1_000  # in one page of the list
+
+
+class LogVerbs(SpaceBase):
+    """`queue` is a queue's id or its name, checked by the caller."""
+
+    # -- entries ----------------------------------------------------------------------------------------
+
+    @grows
+    def append(self, queue: str, entries: Sequence[NewEntry], actor: str | None = None) -> AppendAnswer:
+        """Append each object, or move it to the tail; all of them or, if this raises, none.
+
+        An unknown queue is made. `actor` names the writer in versions. An object with identical data stays as it
+        is, whatever else the entry says; one whose stated version is not above the stored one, too. What is beyond
+        max_entries goes from the front. Raises EntryExists, VersionAhead, DuplicateId, NameTaken.
+        """
+        row = self._find(queue) or self._make(queue, QueueConfig())
+        return self._put(row, entries, actor)
+
+    def read(self, queue: str, ask: RangeQuery) -> Page:
+        """A page of a range; an unknown queue reads as empty. Raises InvalidCursor, CursorStore."""
+        row = self._find(queue)
+        if row is None:
+            self._refuse_cursors(queue, ask.after, ask.before)
+            return Page([], ask.after, ask.before, None)
+        return pages.read(self.db, self._home(), row, ask, self._time())
+
+    def get(self, queue: str, object_id: str) -> Entry:
+        """One object. Raises QueueNotFound, EntryNotFound."""
+        row, at = self._require(queue), self._time()
+        entry = log.get(self.db, row.queue_id, object_id, at, retention.aged_ts(row, at))
+        if entry is None:
+            raise EntryNotFound(f"object {object_id} in queue {queue}")
+        return entry
+
+    def delete_ids(self, queue: str, named: Sequence[str]) -> int:
+        """Delete objects by id; return how many there were."""
+        row, at = self._find(queue), self._time()
+        if row is None:
+            return 0
+        past = retention.aged_ts(row, at)
+        victims = log.named(self.db, row.queue_id, named, at=at, aged_ts=past)
+        return self._drop(row, victims)
+
+    def delete_range(
+        self, queue: str, after: str | None = None, before: str | None = None, through: str | None = None
+    ) -> Deleted:
+        """Delete the entries between cursors: `after` and `before` exclusive, `through` inclusive.
+
+        A bounded number goes in one turn; `resume` and `through` of the answer continue it, to the tail of now.
+        Raises InvalidCursor, CursorStore.
+        """
+        row, at = self._find(queue), self._time()
+        if row is None:
+            self._refuse_cursors(queue, after, before, through)
+            return Deleted(0)
+        low = 0 if after is None else self._position(row, after)
+        last = row.tail if through is None else self._position(row, through)
+        end = last if before is None else min(last, self._position(row, before) - 1)
+        victims = log.between(
+            self.db, row.queue_id, low, end, ENTRIES_MAX + 1, at=at, aged_ts=retention.aged_ts(row, at)
+        )
+        some = retention.within(victims[:ENTRIES_MAX], retention.SWEEP_BYTES)
+        deleted = self._drop(row, some)
+        if len(some) == len(victims):
+            return Deleted(deleted)
+        return Deleted(deleted, self._cursor(row, some[-1].position), self._cursor(row, last))
+
+    # -- queues -----------------------------------------------------------------------------------------
+
+    def remove(self, queue: str) -> bool:
+        """Forget a queue with all it holds, a bounded part of it in a turn; return whether there is more.
+
+        Leases of its messages are finished by that. Raises QueueNotFound.
+        """
+        row = self._require(queue)
+        part = self.delete_range(queue)
+        if part.resume is not None:
+            return True
+        for one in row.consumers:
+            consumers.remove(self.db, one.consumer_id)
+        queues.remove(self.db, row)
+        self._queues.clear()
+        self._consumers.clear()
+        return False
+
+    def stats(self, queue: str) -> QueueInfo:
+        """The queue's settings, counts and tail. Raises QueueNotFound."""
+        return self._info(self._require(queue))
+
+    def queues(self, after: str, limit: int) -> QueueList:
+        """Queues with ids above `after` ("" for all), in id order, at most `limit` and QUEUES_LISTED of them."""
+        limit = min(limit, QUEUES_LISTED)
+        rows = queues.page(self.db, after, limit + 1)
+        resume = rows[limit - 1].queue_id if len(rows) > limit else None
+        return QueueList([self._info(row) for row in rows[:limit]], resume)
+
+    @grows
+    def configure(self, queue: str, config: QueueConfig) -> QueueInfo:
+        """Replace the settings of a queue, or make it. Its name, where `config` has none, is the one it is asked by.
+
+        Raises ConfigConflict, NameTaken, InvalidRequest.
+        """
+        row = self._find(queue)
+        if row is None:
+            if config.kind == "work":
+                return self._info(self._make_worked(queue, config, ConsumerConfig()))
+            return self._info(self._make(queue, config))
+        if config.name is None and not ids.is_ulid(queue):
+            config = msgspec.structs.replace(config, name=queue)
+        return self._reconfigured(row, config)
+
+    @grows
+    def reconfigure(self, queue: str, changes: dict[str, object]) -> QueueInfo:
+        """Change some settings. Raises QueueNotFound, ConfigConflict, NameTaken, InvalidRequest."""
+        row = self._require(queue)
+        try:
+            config = msgspec.convert(msgspec.structs.asdict(row.config) | changes, QueueConfig)
+        except msgspec.ValidationError as error:
+            raise InvalidRequest(str(error)) from error
+        return self._reconfigured(row, config)
+
+    def etag(self, queue: str) -> str:
+        """Opaque text that differs whenever what a reader of the queue sees does; for an unknown queue, too."""
+        home, at = self._home(), self._time()
+        row = self._find(queue)
+        if row is None:
+            seen = f"{home.store_id} {queue}"
+        else:
+            # What is next to expire tells what has: unlike a count of it, it is one step in an index, and sweeping
+            # does not change it.
+            next_age = log.next_age(self.db, row.queue_id, retention.aged_ts(row, at))
+            next_end = log.next_end(self.db, row.queue_id, at)
+            seen = f"{home.store_id} {row.queue_id} {row.changes} {next_age} {next_end}"
+        return blake2b(seen.encode(), digest_size=12).hexdigest()

@@ -1,0 +1,308 @@
+"""The verbs that treat a queue as work to be done: consumers, leases, what becomes of them. Each is one turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from edgequeues.core import leases
+from edgequeues.core.errors import (
+    ConsumerNotFound,
+    EntryNotFound,
+    InvalidRequest,
+    NoConsumer,
+    QueueNotFound,
+)
+from edgequeues.core.leases import Lease
+from edgequeues.core.lifecycle import State
+from edgequeues.models import (
+    PRIORITY,
+    AppendAnswer,
+    ConsumerConfig,
+    ConsumerInfo,
+    Entry,
+    Explanation,
+    Line,
+    NewEntry,
+    Pull,
+    Pulled,
+    QueueConfig,
+    Replayed,
+    Retry,
+    Standing,
+    Start,
+    Verdict,
+)
+from edgequeues.space import consumers, deadletters, deliveries, explaining, letters, log
+from edgequeues.space.base import DEFAULT, SpaceBase
+from edgequeues.space.consumers import Consumer
+from edgequeues.space.deadletters import DeadLetter
+from edgequeues.space.desk import Desk
+from edgequeues.space.letters import Envelope
+from edgequeues.space.log import Victim
+from edgequeues.space.queues import Queue
+from shards.shard import grows
+
+WORK_QUEUE = QueueConfig(kind="work", on_ack="delete", mutable=False)  # as one that is made by a push
+REMOVED_ROWS = 1_000  # deliveries of a consumer that goes, in one turn
+FILL_ROWS = 1_000  # entries a new consumer is given in one turn
+
+
+class WorkVerbs(SpaceBase):
+    """`queue` is a queue's id or its name, checked by the caller; `consumer` is a name, None for the only one."""
+
+    @grows
+    def push(
+        self, queue: str, entries: Sequence[NewEntry], actor: str | None = None, *, make: bool = True
+    ) -> AppendAnswer:
+        """Append messages; a queue that is not there is made as a work queue, if it may be.
+
+        Raises QueueNotFound, and as `append` does, IdempotencyMismatch, QueueFull.
+        """
+        row = self._find(queue)
+        if row is None and not make:
+            raise QueueNotFound(f"queue {queue}")
+        if row is None:
+            row = self._make_worked(queue, WORK_QUEUE, ConsumerConfig())
+        self._check_priorities(row, entries)
+        return self._put(row, entries, actor)
+
+    # -- consumers --------------------------------------------------------------------------------------
+
+    @grows
+    def consume(self, queue: str, consumer: str, rules: ConsumerConfig, start: Start = "new") -> ConsumerInfo:
+        """Make a consumer, or change its rules. It is given what is appended from now on, or all there is.
+
+        Raises QueueNotFound, InvalidRequest for another ordering than it has.
+        """
+        row = self._require(queue)
+        self._check_grave(row, rules)
+        found = next((one for one in row.consumers if one.name == consumer), None)
+        if found is None:
+            found = self._make_consumer(row, consumer, rules, start=start)
+        elif rules.ordering != found.config.ordering:
+            raise InvalidRequest(f"ordering: fixed, {consumer} has {found.config.ordering}")
+        else:
+            consumers.configure(self.db, found, rules)
+        return self._consumer_info(row, found)
+
+    def dismiss(self, queue: str, consumer: str) -> bool:
+        """Remove a consumer and its deliveries, a bounded number in a turn; return whether there are more."""
+        row = self._require(queue)
+        found = self._consumer(row, consumer)
+        gone = deliveries.some(self.db, found.consumer_id, REMOVED_ROWS)
+        desk = self._desk(row)
+        desk.forget(found, gone)
+        if len(gone) == REMOVED_ROWS:
+            self._worked(desk)
+            return True
+        row.consumers.remove(found)
+        consumers.remove(self.db, found.consumer_id)
+        self._worked(desk)
+        return False
+
+    def consumers(self, queue: str) -> list[ConsumerInfo]:
+        """The consumers of a queue. Raises QueueNotFound."""
+        self._settle()
+        row = self._require(queue)
+        return [self._consumer_info(row, one) for one in row.consumers]
+
+    # -- handing out ------------------------------------------------------------------------------------
+
+    @grows
+    def pull(self, queue: str, consumer: str | None, ask: Pull) -> Pulled:
+        """Lease messages, those whose turn it is. Raises QueueNotFound, NoConsumer, ConsumerNotFound."""
+        self._settle()
+        row = self._require(queue)
+        found = self._consumer(row, consumer)
+        if row.paused:
+            return Pulled([], True, found.counts.unfinished)
+        desk = self._desk(row)
+        given = desk.pull(found, ask, self._lease_key())
+        self._worked(desk)
+        return Pulled(given, False, found.counts.unfinished, deliveries.soonest(self.db))
+
+    def ack(self, queue: str, tokens: Sequence[str], *, even_stale: bool = False) -> list[Verdict]:
+        """Finish messages. `even_stale`: also by a lease that is no longer the newest."""
+
+        def one(desk: Desk, lease: Lease | None) -> Verdict:
+            return "unknown" if lease is None else desk.ack(lease, even_stale=even_stale)
+
+        return self._each(queue, tokens, one)
+
+    def retry(self, queue: str, retries: Sequence[Retry]) -> list[Verdict]:
+        """Give up attempts: the messages are tried again later, or are dead letters if it was for the last time."""
+        by_token = iter(retries)
+
+        def one(desk: Desk, lease: Lease | None) -> Verdict:
+            ask = next(by_token)
+            if lease is None:
+                return "unknown"
+            return desk.retry(lease, delay_ms=ask.delay_ms, error=ask.error, permanent=ask.permanent)
+
+        return self._each(queue, [ask.lease for ask in retries], one)
+
+    def release(self, queue: str, tokens: Sequence[str]) -> list[Verdict]:
+        """Give messages back untouched: ready at once, the attempts do not count."""
+
+        def one(desk: Desk, lease: Lease | None) -> Verdict:
+            return "unknown" if lease is None else desk.release(lease)
+
+        return self._each(queue, tokens, one)
+
+    def extend(self, queue: str, tokens: Sequence[str], lease_ms: int) -> list[Verdict]:
+        """Have leases end `lease_ms` from now."""
+
+        def one(desk: Desk, lease: Lease | None) -> Verdict:
+            return "unknown" if lease is None else desk.extend(lease, lease_ms)
+
+        return self._each(queue, tokens, one)
+
+    def skip(self, queue: str, consumer: str | None, object_id: str) -> None:
+        """Give up a message nobody holds, so that its line goes on. Raises EntryNotFound, InvalidRequest."""
+        self._settle()
+        row = self._require(queue)
+        found = self._consumer(row, consumer)
+        position = self._position_of(row, object_id)
+        standing = deliveries.get(self.db, found.consumer_id, position)
+        if standing is None:
+            raise EntryNotFound(f"object {object_id} has no unfinished delivery in queue {queue}")
+        if standing.state == "leased":
+            raise InvalidRequest(f"object {object_id} is handed out: wait until its lease ends")
+        desk = self._desk(row)
+        desk.give_up(found, standing, "skipped", "skipped by an operator")
+        self._worked(desk)
+
+    # -- looking ----------------------------------------------------------------------------------------
+
+    def peek(
+        self, queue: str, consumer: str | None, states: Sequence[State], after: int, limit: int
+    ) -> list[Standing]:
+        """Messages of a consumer in any of these states, by position from above `after`. Changes nothing."""
+        row = self._require(queue)
+        found = self._consumer(row, consumer)
+        return explaining.peek(self.db, found, states, after, limit)
+
+    def explain(self, queue: str, object_id: str) -> list[Explanation]:
+        """Why a message is not delivered now, to each consumer. Raises EntryNotFound."""
+        row = self._require(queue)
+        entry = log.at(self.db, self._position_of(row, object_id))
+        assert entry is not None
+        return [explaining.explain(self.db, row, one, entry, self._time()) for one in row.consumers]
+
+    def lines(self, queue: str, consumer: str | None, limit: int) -> list[Line]:
+        """The ordering keys of a consumer whose messages wait behind another, the longest lines first."""
+        row = self._require(queue)
+        found = self._consumer(row, consumer)
+        return explaining.lines(self.db, found, limit)
+
+    # -- dead letters -----------------------------------------------------------------------------------
+
+    def dead_letters(self, queue: str, after: int, limit: int) -> list[tuple[Entry, Envelope]]:
+        """Dead letters with their facts, by position from above `after`. Entries of other origin are left out."""
+        row, at = self._require(queue), self._time()
+        return letters.listed(self.db, row, at, after, limit)
+
+    @grows
+    def replay(self, queue: str, object_ids: Sequence[str]) -> list[Replayed]:
+        """Make new messages of dead letters where they came from, in the order they were appended there.
+
+        Each once: one that was replayed before reports the message that was made then. The answer is in the order
+        in which the messages were made.
+        """
+        row = self._require(queue)
+        found = letters.of_objects(self.db, row, object_ids)
+        results = [
+            Replayed(one, None, "unknown")
+            for one in object_ids
+            if one not in {entry.id for entry, _ in found}
+        ]
+        for entry, letter in sorted(found, key=lambda pair: (pair[1].source_id, pair[1].source_position)):
+            results.append(self._replay(row, entry, letter))
+        return results
+
+    def _replay(self, row: Queue, entry: Entry, letter: DeadLetter) -> Replayed:
+        if letter.replay_id is not None:
+            return Replayed(entry.id, letter.replay_id, "already")
+        source = self._find(letter.source_id)
+        if source is None:
+            return Replayed(entry.id, None, "no_queue")
+        [made] = self._put(source, [letters.again(entry)]).results
+        deadletters.replayed(self.db, entry.position, self._time(), made.id)
+        desk = self._desk(row)
+        desk.cancel([Victim(entry.position, 0, False)])
+        self._worked(desk)
+        return Replayed(entry.id, made.id, "replayed")
+
+    # -- rows -------------------------------------------------------------------------------------------
+
+    def _consumer(self, row: Queue, name: str | None) -> Consumer:
+        if name is None and not row.consumers:
+            raise NoConsumer(f"queue {row.name or row.queue_id}")
+        wanted = name or DEFAULT
+        found = next((one for one in row.consumers if one.name == wanted), None)
+        if found is None and name is None and len(row.consumers) == 1:
+            found = row.consumers[0]
+        if found is None:
+            raise ConsumerNotFound(f"consumer {wanted} of queue {row.name or row.queue_id}")
+        return found
+
+    def _each(
+        self, queue: str, tokens: Sequence[str], act: Callable[[Desk, Lease | None], Verdict]
+    ) -> list[Verdict]:
+        """Act on each lease that a text stands for; None: on none of this queue's."""
+        self._settle()
+        row = self._require(queue)
+        desk = self._desk(row)
+        verdicts = [act(desk, self._lease(row, text)) for text in tokens]
+        self._worked(desk)
+        return verdicts
+
+    def _lease(self, row: Queue, text: str) -> Lease | None:
+        lease = leases.read(self._lease_key(), self._home().store_id, text)
+        if lease is None or any(one.consumer_id == lease.consumer for one in row.consumers):
+            return lease
+        # Of a consumer that is gone, or of another queue.
+        return lease if consumers.queue_of(self.db, lease.consumer) is None else None
+
+    def _check_priorities(self, row: Queue, entries: Sequence[NewEntry]) -> None:
+        fifo = any(one.config.ordering == "fifo" for one in row.consumers)
+        if fifo and any(entry.priority != PRIORITY for entry in entries):
+            raise InvalidRequest("priority: a fifo queue keeps its order")
+
+    def _lease_key(self) -> bytes:
+        key = self._home().lease_key
+        assert key is not None
+        return key
+
+    def _position_of(self, row: Queue, object_id: str) -> int:
+        found = log.positions(self.db, row.queue_id, [object_id])
+        if not found:
+            raise EntryNotFound(f"object {object_id} in queue {row.name or row.queue_id}")
+        return found[0]
+
+    def _check_grave(self, row: Queue, rules: ConsumerConfig) -> None:
+        """Dead letters go to another queue, which exists, and do not come round again. Raises InvalidRequest."""
+        seen = {row.queue_id}
+        named = rules.dead_letters
+        while named:
+            grave = self._find(named)
+            if grave is None:
+                raise InvalidRequest(f"dead_letters: there is no queue {named}")
+            if grave.queue_id in seen:
+                raise InvalidRequest(f"dead_letters: {named} leads back to {row.name or row.queue_id}")
+            seen.add(grave.queue_id)
+            named = next(
+                (one.config.dead_letters for one in grave.consumers if one.config.dead_letters), None
+            )
+
+    def _consumer_info(self, row: Queue, one: Consumer) -> ConsumerInfo:
+        counts = {name: getattr(one.counts, name) for name in one.counts.__struct_fields__}
+        return ConsumerInfo(
+            name=one.name,
+            config=one.config,
+            created=one.created_ts,
+            filling=one.filling,
+            bytes=one.bytes,
+            oldest_ready=deliveries.oldest_ready(self.db, one.consumer_id),
+            **counts,
+        )

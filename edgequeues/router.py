@@ -8,6 +8,7 @@ import trio
 
 from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import RateLimited, TooManySpaces
+from edgequeues.space.base import WORK
 from edgequeues.space.shard import SpaceShard
 from shards.hub import Watch
 from shards.namespace import Namespace, Ref
@@ -81,6 +82,10 @@ class Router:
     def watch(self, dxn: Dxn) -> AbstractContextManager[Watch]:
         """Watch the queue, by id or name as addressed, for appends; it need not exist yet."""
         return self._namespace.hub.watch(dxn.shard, dxn.queue)
+
+    def watch_work(self, dxn: Dxn) -> AbstractContextManager[Watch]:
+        """Watch the queue, by id or name as addressed, for messages that can be pulled."""
+        return self._namespace.hub.watch(dxn.shard, (WORK, dxn.queue))
 
     def unready(self) -> list[str]:
         """Return why this node should get no traffic; empty: it is ready."""

@@ -118,6 +118,10 @@ class QueueConfig(Struct, frozen=True):
     max_age_ms: an entry expires that long after its last append. None: never.
     max_entries: only the newest so many are kept. None: all.
     mutable: may an object be appended again with other content (it moves to the tail)?
+    on_ack: is an entry deleted once every consumer has finished it? retain_acked_ms: if so, only that much later.
+    delay_ms: messages are not handed out before that time has passed.
+    depth_max: unfinished messages of a consumer; more are refused. None: no limit.
+    paused: nothing is handed out.
     """
 
     name: str | None = None
@@ -125,6 +129,11 @@ class QueueConfig(Struct, frozen=True):
     max_age_ms: int | None = None
     max_entries: int | None = None
     mutable: bool = True
+    on_ack: Literal["keep", "delete"] = "keep"
+    retain_acked_ms: int = 0
+    delay_ms: int = 0
+    depth_max: int | None = None
+    paused: bool = False
 
 
 class ConfigChange(Struct, frozen=True, forbid_unknown_fields=True):
@@ -134,6 +143,11 @@ class ConfigChange(Struct, frozen=True, forbid_unknown_fields=True):
     max_age_ms: int | UnsetType | None = UNSET
     max_entries: int | UnsetType | None = UNSET
     mutable: bool | UnsetType = UNSET
+    on_ack: Literal["keep", "delete"] | UnsetType = UNSET
+    retain_acked_ms: int | UnsetType = UNSET
+    delay_ms: int | UnsetType = UNSET
+    depth_max: int | UnsetType | None = UNSET
+    paused: bool | UnsetType = UNSET
 
 
 class QueueStats(Struct, frozen=True):

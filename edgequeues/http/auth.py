@@ -38,9 +38,13 @@ class Caller:
         self._known = known
         self.stranger = stranger
 
+    def may(self, verb: Verb, space: str | None, queue: str | None) -> bool:
+        """Is this granted? None: all spaces, all queues of a space."""
+        return self._grants is None or any(grant.allows(verb, space, queue) for grant in self._grants)
+
     def require(self, verb: Verb, space: str | None, queue: str | None) -> None:
         """Raises Unauthenticated or Forbidden unless this is granted. None: all spaces, all queues of a space."""
-        if self._grants is None or any(grant.allows(verb, space, queue) for grant in self._grants):
+        if self.may(verb, space, queue):
             return
         queues = "all queues" if queue is None else f"queue {queue}"
         where = "all spaces" if space is None else f"{queues} of space {space}"

@@ -13,8 +13,9 @@ from edgequeues.core import dxn as dxns
 from edgequeues.core import jsontext
 from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import InvalidDxn, InvalidJson, InvalidRequest
-from edgequeues.models import Entry, QueueConfig, QueueInfo
+from edgequeues.models import ConsumerInfo, Entry, QueueConfig, QueueInfo
 
+WORK_DEFAULTS = {"on_ack": "delete", "mutable": False}  # of work queues, where log queues have others
 encode: Final = msgspec.json.Encoder().encode
 
 
@@ -44,6 +45,7 @@ class Stats(Struct, frozen=True):
     bytes: int
     oldest: int | None
     cursor: str
+    consumers: list[ConsumerInfo] | UnsetType = UNSET
 
 
 def entry(one: Entry) -> bytes:
@@ -90,8 +92,8 @@ NATIVE: Final = Form(
 )
 
 
-def stats(info: QueueInfo, space: str, tag: dxns.Tag) -> Stats:
-    """Add the address to what a space says of a queue: by name where it has one."""
+def stats(info: QueueInfo, space: str, tag: dxns.Tag, consumers: Sequence[ConsumerInfo] = ()) -> Stats:
+    """Add the address to what a space says of a queue: by name where it has one. No consumers are left out."""
     address = Dxn(space=space, queue=info.config.name or info.id, tag=tag)
     return Stats(
         id=info.id,
@@ -102,6 +104,7 @@ def stats(info: QueueInfo, space: str, tag: dxns.Tag) -> Stats:
         bytes=info.bytes,
         oldest=info.oldest,
         cursor=info.cursor,
+        consumers=list(consumers) or UNSET,
     )
 
 
@@ -126,18 +129,30 @@ def config(body: bytes) -> QueueConfig:
         settings = msgspec.json.decode(body, type=QueueConfig)
     except msgspec.DecodeError as error:
         raise InvalidRequest(str(error)) from error
-    names = _names(body)
-    for name in names:
-        if names.count(name) > 1:
-            raise InvalidJson(f"{name}: given twice")
+    names(body)
+    return settings
+
+
+def new_config(body: bytes) -> QueueConfig:
+    """Return all settings of a queue: what `body` does not name is as its kind has it. Raises as `config` does."""
+    settings = config(body)
+    if settings.kind == "work":
+        named = names(body)
+        unnamed = {name: value for name, value in WORK_DEFAULTS.items() if name not in named}
+        settings = msgspec.structs.replace(settings, **unnamed)
     return settings
 
 
 def config_changes(body: bytes) -> dict[str, object]:
     """Return only the settings that `body` names, checked. Raises as `config` does."""
     settings = config(body)
-    return {name: getattr(settings, name) for name in _names(body)}
+    return {name: getattr(settings, name) for name in names(body)}
 
 
-def _names(body: bytes) -> list[str]:
-    return [name for name, _ in jsontext.members(body)]
+def names(body: bytes) -> list[str]:
+    """Return what a JSON object names, in order. Raises InvalidJson where that is something twice."""
+    found = [name for name, _ in jsontext.members(body)]
+    for name in found:
+        if found.count(name) > 1:
+            raise InvalidJson(f"{name}: given twice")
+    return found

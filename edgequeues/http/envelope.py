@@ -15,9 +15,20 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from edgequeues.core import jsontext, versions
+from edgequeues.core.backoff import DELAY_MS_MAX, DelayMs
 from edgequeues.core.errors import DuplicateId, EdgeQueuesError, InvalidJson, InvalidRequest, TooLarge
-from edgequeues.core.ids import check_key, check_object_id, check_type, shown
-from edgequeues.models import ENTRIES_MAX, ENTRY_BYTES_MAX, TTL_MS_MAX, NewEntry, TtlMs
+from edgequeues.core.ids import check_idempotency_key, check_key, check_object_id, check_type, shown
+from edgequeues.models import (
+    ENTRIES_MAX,
+    ENTRY_BYTES_MAX,
+    PRIORITY,
+    TTL_MS_MAX,
+    UNIX_MS_MAX,
+    NewEntry,
+    Priority,
+    TtlMs,
+    UnixMs,
+)
 
 HEADERS_MAX = 64
 HEADERS_BYTES_MAX = 8 * 1024  # of their compact JSON text
@@ -33,6 +44,10 @@ class _Sent(Struct, forbid_unknown_fields=True):
     key: str | UnsetType = UNSET
     headers: dict[str, str] | UnsetType = UNSET
     if_version: str | UnsetType = UNSET
+    priority: Priority | UnsetType = UNSET
+    due: UnixMs | UnsetType = UNSET
+    delay_ms: DelayMs | UnsetType = UNSET
+    idempotency_key: str | UnsetType = UNSET
 
 
 class _Body(Struct, forbid_unknown_fields=True):
@@ -49,7 +64,12 @@ class _Named(Struct):
 _SENT = msgspec.json.Decoder(_Sent)
 _BODY = msgspec.json.Decoder(_Body)
 _NAMED = msgspec.json.Decoder(_Named)
-_TTL_MS = msgspec.json.Decoder(TtlMs)
+_INTEGERS: dict[str, tuple[msgspec.json.Decoder[int], int, int]] = {
+    "ttl_ms": (msgspec.json.Decoder(TtlMs), 1, TTL_MS_MAX),
+    "priority": (msgspec.json.Decoder(Priority), 0, 9),
+    "due": (msgspec.json.Decoder(UnixMs), 0, UNIX_MS_MAX),
+    "delay_ms": (msgspec.json.Decoder(DelayMs), 0, DELAY_MS_MAX),
+}
 _REFUSALS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -131,6 +151,14 @@ def _quotes(sent: _Sent) -> int:
         quotes += 2 + 4 * len(sent.headers)
     if sent.if_version is not UNSET:
         quotes += 4
+    if sent.priority is not UNSET:
+        quotes += 2
+    if sent.due is not UNSET:
+        quotes += 2
+    if sent.delay_ms is not UNSET:
+        quotes += 2
+    if sent.idempotency_key is not UNSET:
+        quotes += 4
     return quotes
 
 
@@ -187,11 +215,12 @@ def _string(name: str, value: bytes) -> str:
     return string
 
 
-def _ttl_ms(name: str, value: bytes) -> int:
+def _integer(name: str, value: bytes) -> int:
+    decoder, low, high = _INTEGERS[name]
     try:
-        return _TTL_MS.decode(value)
+        return decoder.decode(value)
     except msgspec.DecodeError:
-        raise InvalidRequest(f".{name}: expected an integer from 1 to {TTL_MS_MAX}") from None
+        raise InvalidRequest(f".{name}: expected an integer from {low} to {high}") from None
 
 
 def _strings(name: str, value: bytes) -> dict[str, str]:
@@ -210,7 +239,11 @@ _READERS: dict[str, Callable[[str, bytes], Any]] = {
     "data": _data,
     "id": _string,
     "type": _string,
-    "ttl_ms": _ttl_ms,
+    "ttl_ms": _integer,
+    "priority": _integer,
+    "due": _integer,
+    "delay_ms": _integer,
+    "idempotency_key": _string,
     "key": _string,
     "headers": _strings,
     "if_version": _string,
@@ -240,6 +273,8 @@ def _new_entry(sent: _Sent, in_range: bool) -> NewEntry:
     type_name = _agreed("type", sent.type, 'data["@type"]', own_type)
     if sent.if_version is not UNSET:
         versions.parse(sent.if_version)
+    if sent.due is not UNSET and sent.delay_ms is not UNSET:
+        raise InvalidRequest(".due: give either due or delay_ms")
     return NewEntry(
         data,
         None if object_id is None else check_object_id(object_id),
@@ -248,6 +283,11 @@ def _new_entry(sent: _Sent, in_range: bool) -> NewEntry:
         None if sent.key is UNSET else check_key(sent.key),
         None if sent.headers is UNSET else _headers_text(sent.headers),
         None if sent.if_version is UNSET else sent.if_version,
+        None,
+        PRIORITY if sent.priority is UNSET else sent.priority,
+        None if sent.due is UNSET else sent.due,
+        None if sent.delay_ms is UNSET else sent.delay_ms,
+        None if sent.idempotency_key is UNSET else check_idempotency_key(sent.idempotency_key),
     )
 
 

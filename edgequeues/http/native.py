@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from edgequeues.core import ids
 from edgequeues.core.dxn import Dxn
-from edgequeues.core.errors import InvalidRequest, QueueNotFound, UnsupportedMedia
-from edgequeues.http import codec, envelope, nodes, params, problems
+from edgequeues.core.errors import InvalidRequest, QueueNotFound
+from edgequeues.http import codec, envelope, nodes, params, problems, turns, work
 from edgequeues.http.deleting import delete_ids, delete_range
 from edgequeues.http.intake import Intake
-from edgequeues.http.reading import Reading, known_tags
-from edgequeues.http.routes import BODY_BYTES_MAX, Dialect, Request, Response, Route
+from edgequeues.http.reading import Reading, known_tags, patiently
+from edgequeues.http.routes import BODY_BYTES_MAX, Dialect, Request, Response, Route, media
 from edgequeues.http.waits import Waits
 from edgequeues.models import ENTRIES_MAX, AppendAnswer, NewEntry, QueueConfig, RangeQuery
 from edgequeues.router import Router
@@ -34,7 +34,8 @@ def dialect(router: Router, waits: Waits, *, body_bytes_max: int = BODY_BYTES_MA
     table = [
         *_writing(router, waits, body_bytes_max),
         *_reading(router, waits),
-        *_settings(router),
+        *_settings(router, waits),
+        *work.routes(router, waits, body_bytes_max),
         *nodes.routes(router, waits),
     ]
     return Dialect("native", ("/v1/",), table, problems.refuse)
@@ -111,7 +112,7 @@ def _reading(router: Router, waits: Waits) -> list[Route]:
     ]
 
 
-def _settings(router: Router) -> list[Route]:
+def _settings(router: Router, waits: Waits) -> list[Route]:
     async def existing(request: Request) -> tuple[Dxn, Ref[SpaceShard]]:
         dxn = codec.queue(request.params["dxn"])
         params.only(request.query, ())
@@ -130,7 +131,7 @@ def _settings(router: Router) -> list[Route]:
         dxn = codec.queue(request.params["dxn"])
         params.only(request.query, ())
         media(request, JSON)
-        config = codec.config(await request.body(CONFIG_BYTES_MAX))
+        config = codec.new_config(await request.body(CONFIG_BYTES_MAX))
         space = await router.make(dxn, stranger=request.caller.stranger)
         return _config((await space.call(SpaceShard.configure, dxn.queue, config)).config)
 
@@ -141,30 +142,26 @@ def _settings(router: Router) -> list[Route]:
         dxn, space = await existing(request)
         return _config((await space.call(SpaceShard.reconfigure, dxn.queue, changes)).config)
 
+    async def delete_config(request: Request) -> Response:
+        """Remove the queue with all it holds."""
+        dxn, space = await existing(request)
+        while await patiently(lambda: space.call(SpaceShard.remove, dxn.queue), waits):
+            pass
+        return Response(b"{}")
+
     async def stats(request: Request) -> Response:
         """Return the settings, the counts and the tail."""
         dxn, space = await existing(request)
-        info = await space.call(SpaceShard.stats, dxn.queue)
-        return Response(codec.encode(codec.stats(info, dxn.space, dxn.tag)))
+        info, consumers = await space.call(turns.count, dxn.queue)
+        return Response(codec.encode(codec.stats(info, dxn.space, dxn.tag, consumers)))
 
     return [
         Route("GET", "/v1/{dxn}/config", get_config, "read"),
         Route("PUT", "/v1/{dxn}/config", put_config, "configure"),
         Route("PATCH", "/v1/{dxn}/config", patch_config, "configure"),
+        Route("DELETE", "/v1/{dxn}/config", delete_config, "configure"),
         Route("GET", "/v1/{dxn}/stats", stats, "read"),
     ]
-
-
-def media(request: Request, *accepted: str) -> str:
-    """The media type of a body, JSON where none is given. Raises UnsupportedMedia."""
-    given = request.headers.get(b"content-type", b"application/json").partition(b";")[0]
-    kind = given.decode("latin-1").strip().lower()
-    if kind not in accepted:
-        raise UnsupportedMedia(f"{kind[:100]!r} is not accepted here")
-    coding = request.headers.get(b"content-encoding", b"identity")
-    if coding.lower() != b"identity":
-        raise UnsupportedMedia(f"a body encoded as {coding[:100].decode('latin-1')!r} is not accepted")
-    return kind
 
 
 def _taken_in(request: Request, space: Ref[SpaceShard], queue: str, actor: str | None) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Mapping, Sequence
 from urllib.parse import unquote_plus
 
@@ -11,6 +12,8 @@ Query = Mapping[str, Sequence[str]]
 
 EMPTY: Query = {}
 PAIRS_MAX = 2_000  # a request line is at most 16 KiB anyway
+NAME_LENGTH_MAX = 64
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 INTEGER_MAX = (1 << 63) - 1
 
 
@@ -97,6 +100,13 @@ def many(query: Query, name: str, *, count_max: int) -> tuple[str, ...]:
     if len(parts) > count_max:
         raise InvalidRequest(f"{name} may name at most {count_max} at once")
     return parts
+
+
+def name(value: str) -> str:
+    """A name as part of a path or as a parameter. Raises InvalidRequest."""
+    if not 1 <= len(value) <= NAME_LENGTH_MAX or not _NAME.fullmatch(value):
+        raise InvalidRequest(f"{_shown(value)} is no name: 1 to {NAME_LENGTH_MAX} of A-Z a-z 0-9 _ -")
+    return value
 
 
 def _shown(name: str) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import trio
 
-from edgequeues.core.errors import InvalidRequest, TooLarge
+from edgequeues.core.errors import InvalidRequest, TooLarge, UnsupportedMedia
 from edgequeues.core.grants import Verb
 from edgequeues.http.auth import OWNER, Caller
 from edgequeues.http.params import Query
@@ -185,6 +185,18 @@ class Request:
 
 def _nothing() -> None:
     return None
+
+
+def media(request: Request, *accepted: str) -> str:
+    """The media type of a body, JSON where none is given. Raises UnsupportedMedia."""
+    given = request.headers.get(b"content-type", b"application/json").partition(b";")[0]
+    kind = given.decode("latin-1").strip().lower()
+    if kind not in accepted:
+        raise UnsupportedMedia(f"{kind[:100]!r} is not accepted here")
+    coding = request.headers.get(b"content-encoding", b"identity")
+    if coding.lower() != b"identity":
+        raise UnsupportedMedia(f"a body encoded as {coding[:100].decode('latin-1')!r} is not accepted")
+    return kind
 
 
 class Response:

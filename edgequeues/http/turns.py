@@ -6,7 +6,7 @@ from collections.abc import Container
 
 from msgspec import Struct
 
-from edgequeues.models import Page, RangeQuery
+from edgequeues.models import ConsumerInfo, Page, QueueInfo, RangeQuery
 from edgequeues.space.shard import SpaceShard
 
 
@@ -33,3 +33,9 @@ def look(
     if page.queue_id is None or not (with_tail or page.resume is not None):
         return Look(etag, page)
     return Look(etag, page, space.stats(queue).cursor)
+
+
+def count(space: SpaceShard, queue: str) -> tuple[QueueInfo, list[ConsumerInfo]]:
+    """Count a queue and its consumers. Raises QueueNotFound."""
+    found = space.consumers(queue)  # first: it may settle what is due, which can change the queue's counts
+    return space.stats(queue), found

@@ -81,7 +81,7 @@ def test_settings_are_shown_changed_and_replaced(filled: Shell) -> None:
     assert (back["max_age_ms"], back["mutable"]) == (None, False)
     [made] = filled.ok("config", "dxn:queue:demo:made", "--replace", "max_entries=10").records
     assert (made["max_entries"], made["mutable"]) == (10, True)
-    assert "max_entries  10" in filled.ok("config", "dxn:queue:demo:made", terminal=True).out
+    assert "max_entries      10" in filled.ok("config", "dxn:queue:demo:made", terminal=True).out
 
 
 @pytest.mark.parametrize("change", ["max_age_ms", "max_age=1", "max_age_ms=soon", "mutable=1", "entries=1"])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from edgequeues.control import Control
+from edgequeues.core.grants import VERBS
 
 from .shell import Q, Result, Shell
 
@@ -47,7 +48,10 @@ def test_create_prints_the_token_and_nothing_else_on_stdout(tokens: Tokens, term
     with Control.open(tokens.shell.data) as control:
         [made] = control.tokens()
         assert control.access().find(text, made.created) == made.grant
-    assert f"laptop may read,append,delete,configure,list in spaces *, queues * ({made.id})" in result.err
+    assert (
+        f"laptop may read,append,delete,configure,list,push,pull,create in spaces *, queues * ({made.id})"
+        in result.err
+    )
     assert "not shown again" in result.err
     assert "within a second" in result.err
     assert text not in result.err
@@ -162,7 +166,7 @@ def test_on_a_terminal_list_is_a_table_with_every_column(
     head, _, row = tokens.ok("list", terminal=True).out.splitlines()
     assert head.split() == ["id", "name", "state", "kind", "verbs", "created", "expires", "spaces", "queues"]
     cells = row.split()
-    assert cells[:5] == [token_id, "laptop", "active", "token", "read,append,delete,configure,list"]
+    assert cells[:5] == [token_id, "laptop", "active", "token", ",".join(VERBS)]
     assert cells[-2:] == ["demo", "log"]
 
 

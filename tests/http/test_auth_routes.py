@@ -27,7 +27,24 @@ NEEDED: dict[tuple[str, str], Verb | None] = {
     ("GET", "/v1/{dxn}/config"): "read",
     ("PUT", "/v1/{dxn}/config"): "configure",
     ("PATCH", "/v1/{dxn}/config"): "configure",
+    ("DELETE", "/v1/{dxn}/config"): "configure",
     ("GET", "/v1/{dxn}/stats"): "read",
+    ("POST", "/v1/{dxn}/push"): "push",
+    ("POST", "/v1/{dxn}/pull"): "pull",
+    ("POST", "/v1/{dxn}/ack"): "pull",
+    ("POST", "/v1/{dxn}/retry"): "pull",
+    ("POST", "/v1/{dxn}/release"): "pull",
+    ("POST", "/v1/{dxn}/extend"): "pull",
+    ("GET", "/v1/{dxn}/consumers"): "read",
+    ("PUT", "/v1/{dxn}/consumers/{consumer}"): "configure",
+    ("DELETE", "/v1/{dxn}/consumers/{consumer}"): "configure",
+    ("GET", "/v1/{dxn}/peek"): "read",
+    ("GET", "/v1/{dxn}/explain"): "read",
+    ("GET", "/v1/{dxn}/lines"): "read",
+    ("POST", "/v1/{dxn}/skip"): "configure",
+    ("GET", "/v1/{dxn}/dead"): "read",
+    ("POST", "/v1/{dxn}/replay"): "push",
+    ("POST", "/v1/{dxn}/purge"): "delete",
     ("GET", "/v1/spaces"): "list",
     ("GET", "/v1/spaces/{space}/queues"): "list",
     ("POST", "/spaces/{tag}/{space}/queue/{queue}"): "append",
@@ -57,7 +74,9 @@ def test_every_route_is_in_the_list_above_with_its_verb() -> None:
 async def test_a_route_needs_its_verb_and_no_other(
     world: World, method: str, template: str, verb: Verb
 ) -> None:
-    path = template.format(dxn=f"dxn:queue:{SPACE}:{QUEUE}", tag="data", space=SPACE, queue=QUEUE)
+    path = template.format(
+        dxn=f"dxn:queue:{SPACE}:{QUEUE}", tag="data", space=SPACE, queue=QUEUE, consumer="c"
+    )
     only, others = world.token(verb), world.token(*(one for one in VERBS if one != verb))
     client = await world.open()
     assert await status(client, method, path) == 401

@@ -138,7 +138,7 @@ async def test_credentials_are_never_allowed(world: World) -> None:
     ("path", "methods"),
     [
         (LOG, "DELETE, GET, HEAD, POST"),
-        (f"{LOG}/config", "GET, HEAD, PATCH, PUT"),
+        (f"{LOG}/config", "DELETE, GET, HEAD, PATCH, PUT"),
         ("/v1/spaces", "GET, HEAD"),
         (dxos_path(), "DELETE, POST"),
     ],

@@ -10,11 +10,18 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from edgequeues.core.backoff import DELAY_MS_MAX
 from edgequeues.core.errors import EdgeQueuesError
 from edgequeues.http import envelope
-from edgequeues.models import TTL_MS_MAX, NewEntry
+from edgequeues.models import PRIORITY, TTL_MS_MAX, UNIX_MS_MAX, NewEntry
 
-FIELDS = ("data", "id", "type", "ttl_ms", "key", "headers", "if_version")
+INTEGERS = {
+    "ttl_ms": (1, TTL_MS_MAX),
+    "priority": (0, 9),
+    "due": (0, UNIX_MS_MAX),
+    "delay_ms": (0, DELAY_MS_MAX),
+}
+FIELDS = ("data", "id", "type", "key", "headers", "if_version", "idempotency_key", *INTEGERS)
 VERSION = "000000000000001b@0a1b2c3d"
 BESIDE = '{"data":"\\ud83d"}'  # an entry that sends a whole body down the careful path
 
@@ -22,6 +29,7 @@ strings = st.sampled_from(["a", "b", "T", "", "a b", "\0", "\ud83d", "é", '"', 
     json.dumps
 )
 scalars = strings | st.sampled_from(["0", "1", "-1", "1.5", "null", "true", "1e400", "1e308", "9" * 30])
+integers = st.sampled_from(["1", "5", "9", " 1"] * 4 + ["0", "-1", "10", "1.5", "null", '"1"', "9" * 30])
 escaped_names = ["id", "@type", "x", "\\u0069d", "@typ\\u0065", "\\ud83d", 'i\\"d']
 
 
@@ -46,12 +54,13 @@ options = st.fixed_dictionaries(
         "id": strings,
         "type": strings,
         "key": strings,
-        "ttl_ms": scalars,
         "headers": object_of(st.sampled_from(["a", "b", "\\ud83d"]), strings) | scalars,
         "if_version": strings | st.just(f'"{VERSION}"'),
+        "idempotency_key": strings,
+        **dict.fromkeys(INTEGERS, integers),
     },
 )
-extras = st.lists(st.tuples(st.sampled_from([*FIELDS, "i\\u0064", "due"]), scalars), max_size=1)
+extras = st.lists(st.tuples(st.sampled_from([*FIELDS, "i\\u0064", "dues"]), scalars), max_size=1)
 
 
 class Wrong(Exception):
@@ -85,14 +94,16 @@ def model(line: str, data: str) -> NewEntry:
     value = json.loads(data)
     if isinstance(value, dict):
         reject_duplicates(json.loads(data, object_pairs_hook=lambda pairs: pairs), ("id", "@type"))
-    for name in ("id", "type", "key", "if_version"):
+    for name in ("id", "type", "key", "if_version", "idempotency_key"):
         if not isinstance(sent.get(name, ""), str):
             raise Wrong
     for name, own in (("id", own_string(value, "id")), ("type", own_string(value, "@type"))):
         if own is not None and sent.setdefault(name, own) != own:
             raise Wrong
-    ttl = sent.get("ttl_ms")
-    if "ttl_ms" in sent and (type(ttl) is not int or not 1 <= ttl <= TTL_MS_MAX):
+    for name, (low, high) in INTEGERS.items():
+        if name in sent and (type(sent[name]) is not int or not low <= sent[name] <= high):
+            raise Wrong
+    if "due" in sent and "delay_ms" in sent:
         raise Wrong
     headers = None
     if "headers" in sent:
@@ -104,10 +115,14 @@ def model(line: str, data: str) -> NewEntry:
         data,
         fits(sent.get("id"), r"[A-Za-z0-9._~-]{1,128}"),
         fits(sent.get("type"), printable + "{1,512}"),
-        ttl,
+        sent.get("ttl_ms"),
         fits(sent.get("key"), printable + "{1,256}"),
         None if headers is None else json.dumps(headers),
         fits(sent.get("if_version"), VERSION),
+        priority=sent.get("priority", PRIORITY),
+        due=sent.get("due"),
+        delay_ms=sent.get("delay_ms"),
+        idempotency_key=fits(sent.get("idempotency_key"), printable + "{1,256}"),
     )
 
 

@@ -18,7 +18,18 @@ from .asgi import Client
 Q = "dxn:queue:demo:log"
 LOG = f"/v1/{Q}"
 ULID = "01HF7YAT00231RDEY43S0MRD1W"
-DEFAULTS = {"name": "log", "kind": "log", "max_age_ms": None, "max_entries": None, "mutable": True}
+DEFAULTS = {
+    "name": "log",
+    "kind": "log",
+    "max_age_ms": None,
+    "max_entries": None,
+    "mutable": True,
+    "on_ack": "keep",
+    "retain_acked_ms": 0,
+    "delay_ms": 0,
+    "depth_max": None,
+    "paused": False,
+}
 
 
 # -- settings --------------------------------------------------------------------------------------------
@@ -133,7 +144,7 @@ async def test_an_object_has_neither_settings_nor_counts_and_they_take_no_parame
     await client.append(Q, {"id": "a"})
     assert (await client.get(f"{LOG}:a/{what}")).code == "invalid_dxn"
     assert (await client.get(f"{LOG}/{what}?x=1")).code == "invalid_request"
-    assert (await client.delete(f"{LOG}/{what}")).code == "method_not_allowed"
+    assert (await client.post(f"{LOG}/{what}", {})).code == "method_not_allowed"
 
 
 # -- counts ----------------------------------------------------------------------------------------------

@@ -51,8 +51,9 @@ INSERT = (
     "INSERT INTO deliveries (consumer_id, entry_id, state, rank, turn, line, due_ts, size, attempts, serial, open)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0)"
 )
-BUSY = (
-    "SELECT DISTINCT line FROM deliveries WHERE consumer_id = ? AND line IN (SELECT value FROM json_each(?))"
+BUSY = (  # one look a line, however many messages it holds
+    "SELECT value FROM json_each(?)"
+    " WHERE EXISTS (SELECT 1 FROM deliveries WHERE consumer_id = ? AND line = json_each.value)"
 )
 
 
@@ -76,7 +77,7 @@ def insert(db: apsw.Connection, rows: Sequence[Made]) -> None:
 
 def busy(db: apsw.Connection, consumer_id: int, lines: Iterable[str]) -> set[str]:
     """Those of the lines that hold a message already."""
-    rows: list[tuple[Any, ...]] = db.execute(BUSY, (consumer_id, json.dumps(list(lines)))).fetchall()
+    rows: list[tuple[Any, ...]] = db.execute(BUSY, (json.dumps(list(lines)), consumer_id)).fetchall()
     return {line for (line,) in rows}
 
 
@@ -150,18 +151,19 @@ FIRST_READY = (
     "SELECT (SELECT updated_ts FROM queue_entries WHERE id = entry_id) FROM deliveries"
     " WHERE consumer_id = ? AND rank = ? AND state = 'ready' ORDER BY turn LIMIT 1"
 )
-BEHIND = "SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE consumer_id = ? AND line = ? AND entry_id < ? LIMIT ?)"
+BEHIND = "SELECT 1 FROM deliveries WHERE consumer_id = ? AND line = ? AND entry_id < ? LIMIT ?"
 STANDING = (
     f"SELECT {', '.join('d.' + column for column in _ROW.split(', '))}, {ENTRY} FROM deliveries d"
     " JOIN queue_entries e ON e.id = d.entry_id WHERE d.consumer_id = ? AND d.entry_id > ?"
     " AND d.state IN (SELECT value FROM json_each(?)) ORDER BY d.entry_id LIMIT ?"
 )
 HEADS = (
-    f"SELECT {', '.join('d.' + column for column in _ROW.split(', '))}, w.waiting"
-    " FROM (SELECT line, count(*) AS waiting FROM deliveries"
-    " WHERE consumer_id = ?1 AND line IS NOT NULL AND state = 'waiting' GROUP BY line"
-    " ORDER BY waiting DESC LIMIT ?2) w JOIN deliveries d ON d.consumer_id = ?1 AND d.line = w.line"
-    " AND d.state <> 'waiting' ORDER BY w.waiting DESC"
+    "SELECT line, count(*) AS waiting FROM deliveries INDEXED BY deliveries_line"
+    " WHERE consumer_id = ? AND line IS NOT NULL AND state = 'waiting' GROUP BY line ORDER BY waiting DESC LIMIT ?"
+)
+FIRST_IN = (
+    f"SELECT {_ROW} FROM deliveries INDEXED BY deliveries_line WHERE consumer_id = ? AND line = ?"
+    " ORDER BY entry_id LIMIT 1"
 )
 ANY_LEASED = "SELECT 1 FROM deliveries WHERE entry_id = ? AND state = 'leased'"
 
@@ -210,8 +212,7 @@ def oldest_ready(db: apsw.Connection, consumer_id: int) -> int | None:
 
 def behind(db: apsw.Connection, consumer_id: int, line: str, position: int, limit: int) -> int:
     """How many messages of its line are before this one; counts no further than `limit`."""
-    count: int = db.execute(BEHIND, (consumer_id, line, position, limit)).get
-    return count
+    return len(db.execute(BEHIND, (consumer_id, line, position, limit)).fetchall())
 
 
 def standing(
@@ -233,9 +234,9 @@ def standing(
 
 def heads(db: apsw.Connection, consumer_id: int, limit: int) -> list[tuple[Delivery, int]]:
     """Messages that others wait behind, and how many do; those with the longest lines first."""
-    columns = len(Delivery._fields)
     rows: list[tuple[Any, ...]] = db.execute(HEADS, (consumer_id, limit)).fetchall()
-    return [(Delivery(*row[:columns]), row[columns]) for row in rows]
+    firsts = ((db.execute(FIRST_IN, (consumer_id, line)).get, waiting) for line, waiting in rows)
+    return [(Delivery(*first), waiting) for first, waiting in firsts]
 
 
 def due(db: apsw.Connection, at: int, limit: int) -> list[Delivery]:
@@ -264,7 +265,8 @@ READY_NOW = "UPDATE deliveries SET state = 'ready', due_ts = NULL WHERE consumer
 ADVANCE = "UPDATE deliveries SET state = ?, due_ts = ?, turn = ? WHERE consumer_id = ? AND entry_id = ?"
 REMOVE = "DELETE FROM deliveries WHERE consumer_id = ? AND entry_id = ?"
 HEAD = (
-    "SELECT d.entry_id, d.state, e.due_ts FROM deliveries d JOIN queue_entries e ON e.id = d.entry_id"
+    "SELECT d.entry_id, d.state, e.due_ts FROM deliveries d INDEXED BY deliveries_line"
+    " JOIN queue_entries e ON e.id = d.entry_id"
     " WHERE d.consumer_id = ? AND d.line = ? ORDER BY d.entry_id LIMIT 1"
 )
 

@@ -11,7 +11,7 @@ import apsw.ext
 import pytest
 
 from edgequeues.models import NewEntry
-from edgequeues.space import log, queues, store
+from edgequeues.space import attempts, deadletters, dedup, deliveries, log, queues, store
 from edgequeues.space.shard import SpaceShard
 from shards.testing import Direct
 
@@ -25,7 +25,11 @@ def statements(module: ModuleType) -> Iterator[tuple[str, str]]:
                     yield f"{module.__name__.rsplit('.', 1)[1]}.{name}{key or ''}", text
 
 
-ALL = dict(pair for module in (log, queues, store) for pair in statements(module))
+ALL = dict(
+    pair
+    for module in (log, queues, store, deliveries, attempts, deadletters, dedup)
+    for pair in statements(module)
+)
 
 HOT = {  # what a statement that runs with every append, read or sweep is to go through
     "log.FIND": "idx_object_id (queue_id=? AND object_id=?)",
@@ -52,6 +56,16 @@ HOT = {  # what a statement that runs with every append, read or sweep is to go 
     "queues.BY_NAME": "queues_name (name_snake=?)",
     "queues.COUNT": "PRIMARY KEY (queue_id=?)",
     "queues.DUE": "queues_sweep (sweep_ts<?)",
+    "deliveries.READY": "deliveries_ready (consumer_id=?)",
+    "deliveries.HEAD": "deliveries_line (consumer_id=? AND line=?)",
+    "deliveries.BUSY": "COVERING INDEX deliveries_line (consumer_id=? AND line=?)",
+    "deliveries.LEASE": "PRIMARY KEY (consumer_id=? AND entry_id=?)",
+    "deliveries.GET": "PRIMARY KEY (consumer_id=? AND entry_id=?)",
+    "deliveries.REMOVE": "PRIMARY KEY (consumer_id=? AND entry_id=?)",
+    "deliveries.DUE": "deliveries_due (due_ts<?)",
+    "deliveries.OF_ENTRY": "deliveries_entry (entry_id=?)",
+    "deliveries.FIRST_READY": "deliveries_ready (consumer_id=? AND rank=?)",
+    "dedup.GET": "PRIMARY KEY (scope=? AND key=?)",
     "store.READ": "INTEGER PRIMARY KEY (rowid=?)",
     "store.SAVE": "INTEGER PRIMARY KEY (rowid=?)",
 }

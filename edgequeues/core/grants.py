@@ -16,7 +16,7 @@ MEANINGS: dict[Verb, str] = {
     "read": "read ranges and objects, wait, subscribe, see settings and counts",
     "append": "append objects; the first one makes the queue",
     "delete": "delete objects and ranges",
-    "configure": "change the settings of a queue and its consumers, skip messages, remove the queue",
+    "configure": "change settings and consumers, skip messages, remove the queue",
     "list": "see which spaces and queues there are",
     "push": "push messages to work queues, and replay dead letters",
     "pull": "pull messages, and ack, retry, release, extend what was pulled",

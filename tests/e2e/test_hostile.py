@@ -49,7 +49,7 @@ ODD: dict[str, tuple[bytes, bytes]] = {
     "TLS on the plain port": (TLS_HELLO + b"\r\n\r\n", b"400"),
     "the preface of HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"400"),
     "a version to come": (b"GET /healthz HTTP/3.0\r\nHost: localhost\r\n\r\n", b"400"),
-    "a tunnel": (b"CONNECT example.org:443 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"404"),
+    "a tunnel": (b"CONNECT example.org:443 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"400"),
     "a method in small letters": (
         b"head /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
         b"405",

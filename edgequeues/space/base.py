@@ -135,9 +135,12 @@ class SpaceBase(Shard):
         tail = self._cursor(row, row.tail)
         return QueueInfo(row.queue_id, row.config, row.created_ts, entries, size, oldest, tail)
 
-    def _put(self, row: Queue, entries: Sequence[NewEntry], actor: str | None = None) -> AppendAnswer:
+    def _put(
+        self, row: Queue, entries: Sequence[NewEntry], actor: str | None = None, *, limited: bool = True
+    ) -> AppendAnswer:
         """Append to a queue, and give what is new to its consumers. A repeated idempotency key answers as the first.
 
+        limited: may a full queue refuse? Not what the space itself moves there: it would be stuck.
         Raises as `Append.run`, IdempotencyMismatch, QueueFull.
         """
         home, at = self._home(), self._time()
@@ -146,7 +149,8 @@ class SpaceBase(Shard):
         append = Append(self.db, home, row, at, actor or home.actor)
         results = append.run(fresh, self.random)
         if append.rows:
-            self._check_depth(row, len(append.rows))
+            if limited:
+                self._check_depth(row, len(append.rows))
             self._appended(row, append)
             store.save(self.db, home)
         if dedup.remember(self.db, row.queue_id, fresh, results, at):
@@ -233,6 +237,7 @@ class SpaceBase(Shard):
         elif finished:
             retention.drop(self.db, row, finished)
             row.dropped.clear()  # their deliveries are gone already
+            deadletters.remove(self.db, (one.position for one in finished))
             row.changes += 1
             queues.count(self.db, row)
         if desk.soonest is not None:
@@ -278,7 +283,7 @@ class SpaceBase(Shard):
         entry = log.at(self.db, burial.delivery.position)
         if target is None or entry is None:
             return
-        [appended] = self._put(target, [letters.again(entry)]).results
+        [appended] = self._put(target, [letters.again(entry)], limited=False).results
         deadletters.insert(
             self.db, letters.facts(self.db, source, target.queue_id, appended.position, entry, burial)
         )

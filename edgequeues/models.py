@@ -28,6 +28,7 @@ Verdict = Literal["done", "finished", "stale", "lapsed", "superseded", "unknown"
 UNIX_MS_MAX = 253_402_300_799_999  # the last moment whose year has four digits
 Priority = Annotated[int, Meta(ge=0, le=9)]
 UnixMs = Annotated[int, Meta(ge=0, le=UNIX_MS_MAX)]
+LeaseMs = Annotated[int, Meta(ge=1, le=LEASE_MS_MAX)]
 TtlMs = Annotated[int, Meta(ge=1, le=TTL_MS_MAX)]
 
 
@@ -165,6 +166,9 @@ class QueueConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     paused: bool = False
 
 
+WORK_QUEUE = QueueConfig(kind="work", on_ack="delete", mutable=False)  # where nothing else is said
+
+
 class QueueInfo(Struct, frozen=True):
     """A queue as listed. `entries` and `bytes` never include expired ones (`bytes`: of data, in UTF-8)."""
 
@@ -196,7 +200,7 @@ class ConsumerConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """
 
     ordering: Ordering = "unordered"
-    lease_ms: Annotated[int, Meta(ge=1, le=LEASE_MS_MAX)] = 30_000
+    lease_ms: LeaseMs = 30_000
     attempts_max: Annotated[int, Meta(ge=1, le=1_000_000)] | None = 5
     backoff: Backoff = Backoff()
     lapse_delay_ms: DelayMs = 0
@@ -204,15 +208,15 @@ class ConsumerConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     facts: Annotated[dict[str, str], Meta(max_length=16)] = {}
 
 
-class Pull(Struct, frozen=True):
+class Pull(Struct, frozen=True, forbid_unknown_fields=True):
     """Ask for up to `batch` messages, hidden from others for `lease_ms` (None: as the consumer has it).
 
     worker: how the one who asks calls himself; shown by explain.
     """
 
-    batch: int = 1
-    lease_ms: int | None = None
-    worker: str | None = None
+    batch: Annotated[int, Meta(ge=1, le=PULL_MAX)] = 1
+    lease_ms: LeaseMs | None = None
+    worker: Annotated[str, Meta(min_length=1, max_length=256)] | None = None
 
 
 class Message(Struct, frozen=True):
@@ -233,12 +237,12 @@ class Pulled(Struct, frozen=True):
     next_due: int | None = None
 
 
-class Retry(Struct, frozen=True):
+class Retry(Struct, frozen=True, forbid_unknown_fields=True):
     """Give up an attempt. delay_ms: None: as the consumer's back-off says. permanent: do not try again."""
 
     lease: str
-    delay_ms: int | None = None
-    error: str | None = None
+    delay_ms: DelayMs | None = None
+    error: Annotated[str, Meta(max_length=4_096)] | None = None
     permanent: bool = False
 
 

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 import trio
 
 from edgequeues.core.dxn import Dxn
-from edgequeues.core.errors import RateLimited, TooManySpaces
+from edgequeues.core.errors import QueueNotFound, RateLimited, TooManySpaces
 from edgequeues.space.base import WORK
 from edgequeues.space.shard import SpaceShard
 from shards.hub import Watch
@@ -53,6 +53,13 @@ class Router:
     async def find(self, dxn: Dxn) -> Ref[SpaceShard] | None:
         """Return the shard that owns the queue, None if its space does not exist."""
         return await self._namespace.find(dxn.shard)
+
+    async def require(self, dxn: Dxn) -> Ref[SpaceShard]:
+        """Return the shard that owns the queue. Raises QueueNotFound if its space does not exist."""
+        ref = await self.find(dxn)
+        if ref is None:
+            raise QueueNotFound(f"space {dxn.space}")
+        return ref
 
     async def find_shard(self, name: str) -> Ref[SpaceShard] | None:
         """Return the shard of this name, None if it does not exist."""

@@ -13,9 +13,8 @@ from edgequeues.core import dxn as dxns
 from edgequeues.core import jsontext
 from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import InvalidDxn, InvalidJson, InvalidRequest
-from edgequeues.models import ConsumerInfo, Entry, QueueConfig, QueueInfo
+from edgequeues.models import WORK_QUEUE, ConsumerInfo, Entry, QueueConfig, QueueInfo
 
-WORK_DEFAULTS = {"on_ack": "delete", "mutable": False}  # of work queues, where log queues have others
 encode: Final = msgspec.json.Encoder().encode
 
 
@@ -133,14 +132,16 @@ def config(body: bytes) -> QueueConfig:
     return settings
 
 
+def deleted(count: int) -> bytes:
+    """Return how many entries are gone."""
+    return b'{"deleted":%d}' % count
+
+
 def new_config(body: bytes) -> QueueConfig:
     """Return all settings of a queue: what `body` does not name is as its kind has it. Raises as `config` does."""
-    settings = config(body)
-    if settings.kind == "work":
-        named = names(body)
-        unnamed = {name: value for name, value in WORK_DEFAULTS.items() if name not in named}
-        settings = msgspec.structs.replace(settings, **unnamed)
-    return settings
+    changes = config_changes(body)
+    defaults = WORK_QUEUE if changes.get("kind") == "work" else QueueConfig()
+    return msgspec.structs.replace(defaults, **changes)
 
 
 def config_changes(body: bytes) -> dict[str, object]:

@@ -15,9 +15,10 @@ from edgequeues.space.shard import SpaceShard
 async def delete_ids(router: Router, dxn: Dxn, named: Sequence[str]) -> int:
     """Delete objects by id; return how many there were."""
     space = await router.find(dxn)
+    if space is None:
+        return 0
     deleted = 0
-    for start in range(0, 0 if space is None else len(named), ENTRIES_MAX):
-        assert space is not None
+    for start in range(0, len(named), ENTRIES_MAX):
         deleted += await space.call(SpaceShard.delete_ids, dxn.queue, named[start : start + ENTRIES_MAX])
     return deleted
 

@@ -15,12 +15,12 @@ from edgequeues.core.errors import InvalidId, InvalidRequest
 from edgequeues.http import codec, params, problems
 from edgequeues.http.codec import Form
 from edgequeues.http.deleting import delete_ids, delete_range
-from edgequeues.http.dxos_objects import objects, render
+from edgequeues.http.dxos_objects import objects, texts
 from edgequeues.http.problems import Refusal, UpgradeRequired
 from edgequeues.http.reading import Reading, known_tags, patiently
 from edgequeues.http.routes import BODY_BYTES_MAX, Dialect, Request, Response, Route, Socket
 from edgequeues.http.waits import Waits
-from edgequeues.models import ENTRIES_MAX, Entry, NewEntry, RangeQuery
+from edgequeues.models import ENTRIES_MAX, NewEntry, RangeQuery
 from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
 
@@ -122,13 +122,9 @@ def refuse(error: BaseException) -> Refusal:
     return Refusal(status, b"application/json", headers, codec.encode(body))
 
 
-def _texts(entries: Sequence[Entry]) -> list[bytes]:
-    return [text for one in entries if (text := render(one)) is not None]
-
-
 FORM = Form(
     b'{"success":true,"data":{"objects":[',
-    _texts,
+    texts,
     lambda next_cursor, prev_cursor: b"],%b}}" % codec.cursors(next_cursor, prev_cursor),
 )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from edgequeues.core import jsontext
 from edgequeues.core.errors import EdgeQueuesError, InvalidId, InvalidJson, InvalidRequest, TooLarge
 from edgequeues.core.ids import check_type, is_ulid, shown
 from edgequeues.core.jsontext import Span
+from edgequeues.http.envelope import located
 from edgequeues.models import ENTRY_BYTES_MAX, Entry, NewEntry
 
 _NEWER = "org.dxos.key.queue-position"
@@ -70,14 +72,13 @@ def objects(body: bytes) -> list[NewEntry]:
     with `objects[i]`.
     """
     made: dict[str, NewEntry] = {}
-    texts = _texts_in(body)
+    sent = _texts_in(body)
     in_range = jsontext.in_range(body)
-    for index, text in enumerate(texts):
+    for index, text in enumerate(sent):
         try:
             object_id, new = _new_entry(text, in_range)
         except EdgeQueuesError as error:
-            dot = "" if error.detail.startswith(".") else ": "
-            raise type(error)(f"objects[{index}]{dot}{error.detail}") from None
+            raise located(error, f"objects[{index}]") from None
         made.pop(object_id, None)  # an object sent again stands where it was sent last
         made[object_id] = new
     return list(made.values())
@@ -106,9 +107,9 @@ def render(entry: Entry) -> bytes | None:
     return f"{data[:at]}{comma}{number.join(_APPENDED_PARTS)}{data[at:]}".encode()
 
 
-def page(entries: list[Entry]) -> bytes:
-    """The entries as a client is shown them, joined by commas; those it cannot be shown are left out."""
-    return b",".join(filter(None, map(render, entries)))
+def texts(entries: Sequence[Entry]) -> list[bytes]:
+    """The entries as a client is shown them; those it cannot be shown are left out."""
+    return [text for text in map(render, entries) if text is not None]
 
 
 # Reading an insert.

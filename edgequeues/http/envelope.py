@@ -87,7 +87,7 @@ def entries(body: bytes) -> list[NewEntry]:
         try:
             new = _new_entry(one, in_range)
         except EdgeQueuesError as error:
-            raise _located(error, f"entries[{index}]") from None
+            raise located(error, f"entries[{index}]") from None
         if new.object_id is not None and first_with.setdefault(new.object_id, index) != index:
             first = first_with[new.object_id]
             raise DuplicateId(f"entries[{first}] and entries[{index}] are both {new.object_id!r}")
@@ -100,10 +100,10 @@ def entry(line: bytes) -> NewEntry:
     try:
         return _new_entry(_sent(line), jsontext.in_range(line))
     except EdgeQueuesError as error:
-        raise _located(error, "") from None
+        raise located(error, "") from None
 
 
-def _located(error: EdgeQueuesError, where: str) -> EdgeQueuesError:
+def located(error: EdgeQueuesError, where: str) -> EdgeQueuesError:
     """The same error with its place in front. A detail that begins with a dot is about a field."""
     if error.detail.startswith("."):
         return type(error)((where + error.detail).removeprefix("."))
@@ -180,7 +180,7 @@ def _carefully_in(body: bytes) -> list[_Sent]:
         try:
             sent.append(_sent(text))
         except EdgeQueuesError as error:
-            raise _located(error, f"entries[{index}]") from None
+            raise located(error, f"entries[{index}]") from None
     return sent
 
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from edgequeues.core import ids
 from edgequeues.core.dxn import Dxn
-from edgequeues.core.errors import InvalidRequest, QueueNotFound
+from edgequeues.core.errors import InvalidRequest
 from edgequeues.http import codec, envelope, nodes, params, problems, turns, work
 from edgequeues.http.deleting import delete_ids, delete_range
 from edgequeues.http.intake import Intake
 from edgequeues.http.reading import Reading, known_tags, patiently
-from edgequeues.http.routes import BODY_BYTES_MAX, Dialect, Request, Response, Route, media
+from edgequeues.http.routes import BODY_BYTES_MAX, Dialect, Request, Response, Route, json_body, media
 from edgequeues.http.waits import Waits
 from edgequeues.models import ENTRIES_MAX, AppendAnswer, NewEntry, QueueConfig, RangeQuery
 from edgequeues.router import Router
@@ -61,15 +61,17 @@ def _writing(router: Router, waits: Waits, body_bytes_max: int) -> list[Route]:
         dxn = codec.address(request.params["dxn"])
         if dxn.object is not None:
             params.only(request.query, ())
-            return _deleted(await delete_ids(router, dxn, (dxn.object,)))
+            return Response(codec.deleted(await delete_ids(router, dxn, (dxn.object,))))
         params.only(request.query, ("id", "after", "before", "through"))
         named = params.many(request.query, "id", count_max=ENTRIES_MAX)
         cursors = [params.text(request.query, name) for name in ("after", "before", "through")]
         if bool(named) == any(cursors):
             raise InvalidRequest("give either id, or some of after, before and through")
         if named:
-            return _deleted(await delete_ids(router, dxn, [ids.check_object_id(one) for one in named]))
-        return _deleted(await delete_range(router, waits, dxn, *cursors))
+            return Response(
+                codec.deleted(await delete_ids(router, dxn, [ids.check_object_id(one) for one in named]))
+            )
+        return Response(codec.deleted(await delete_range(router, waits, dxn, *cursors)))
 
     return [Route("POST", "/v1/{dxn}", append, "append"), Route("DELETE", "/v1/{dxn}", delete, "delete")]
 
@@ -116,10 +118,7 @@ def _settings(router: Router, waits: Waits) -> list[Route]:
     async def existing(request: Request) -> tuple[Dxn, Ref[SpaceShard]]:
         dxn = codec.queue(request.params["dxn"])
         params.only(request.query, ())
-        space = await router.find(dxn)
-        if space is None:
-            raise QueueNotFound(f"space {dxn.space}")
-        return dxn, space
+        return dxn, await router.require(dxn)
 
     async def get_config(request: Request) -> Response:
         """Return the settings."""
@@ -130,15 +129,13 @@ def _settings(router: Router, waits: Waits) -> list[Route]:
         """Replace the settings, or make the queue with them."""
         dxn = codec.queue(request.params["dxn"])
         params.only(request.query, ())
-        media(request, JSON)
-        config = codec.new_config(await request.body(CONFIG_BYTES_MAX))
+        config = codec.new_config(await json_body(request, CONFIG_BYTES_MAX))
         space = await router.make(dxn, stranger=request.caller.stranger)
         return _config((await space.call(SpaceShard.configure, dxn.queue, config)).config)
 
     async def patch_config(request: Request) -> Response:
         """Change the settings that are named."""
-        media(request, JSON)
-        changes = codec.config_changes(await request.body(CONFIG_BYTES_MAX))
+        changes = codec.config_changes(await json_body(request, CONFIG_BYTES_MAX))
         dxn, space = await existing(request)
         return _config((await space.call(SpaceShard.reconfigure, dxn.queue, changes)).config)
 
@@ -189,14 +186,8 @@ def _range(query: params.Query) -> RangeQuery:
 
 
 async def _object(router: Router, dxn: Dxn, object_id: str) -> Response:
-    space = await router.find(dxn)
-    if space is None:
-        raise QueueNotFound(f"space {dxn.space}")
+    space = await router.require(dxn)
     return Response(codec.entry(await space.call(SpaceShard.get, dxn.queue, object_id)))
-
-
-def _deleted(count: int) -> Response:
-    return Response(b'{"deleted":%d}' % count)
 
 
 def _config(config: QueueConfig) -> Response:

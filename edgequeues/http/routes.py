@@ -199,6 +199,12 @@ def media(request: Request, *accepted: str) -> str:
     return kind
 
 
+async def json_body(request: Request, limit: int) -> bytes:
+    """The whole body, which is JSON by its media type. Raises UnsupportedMedia, and as `Request.body` does."""
+    media(request, "application/json")
+    return await request.body(limit)
+
+
 class Response:
     """What to answer. A body of bytes leaves with its length; any other is streamed piece by piece.
 

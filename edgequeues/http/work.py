@@ -9,11 +9,11 @@ import trio
 
 from edgequeues.core import ids
 from edgequeues.core.dxn import Dxn
-from edgequeues.core.errors import InvalidRequest, QueueNotFound
+from edgequeues.core.errors import InvalidRequest
 from edgequeues.http import codec, envelope, params, work_codec
 from edgequeues.http.deleting import delete_range
 from edgequeues.http.reading import patiently
-from edgequeues.http.routes import Request, Response, Route, media
+from edgequeues.http.routes import Request, Response, Route, json_body
 from edgequeues.http.waits import Waits
 from edgequeues.http.work_codec import STATES
 from edgequeues.models import ENTRIES_MAX, Pulled, Verdict
@@ -41,12 +41,12 @@ def _working(router: Router, waits: Waits, body_bytes_max: int) -> list[Route]:
     async def push(request: Request) -> Response:
         """Append messages; the first push makes the queue with its consumer `default`, where the caller may."""
         dxn = _queue(request)
-        entries = envelope.entries(await _body(request, body_bytes_max))
+        entries = envelope.entries(await json_body(request, body_bytes_max))
         may_make = request.caller.may("create", dxn.space, dxn.queue)
         if may_make:
             space = await router.make(dxn, stranger=request.caller.stranger)
         else:
-            space = await _existing(router, dxn)
+            space = await router.require(dxn)
         answer = await space.call(SpaceShard.push, dxn.queue, entries, make=may_make)
         return Response(codec.encode(answer))
 
@@ -56,8 +56,8 @@ def _working(router: Router, waits: Waits, body_bytes_max: int) -> list[Route]:
         params.only(request.query, ("consumer", "wait"))
         consumer = _consumer(request)
         wait_s = params.seconds(request.query, "wait", high=WAIT_S_MAX)
-        ask = work_codec.pull(await _body(request, body_bytes_max))
-        space = await _existing(router, dxn)
+        ask = work_codec.pull(await json_body(request, body_bytes_max))
+        space = await router.require(dxn)
 
         async def step() -> Pulled:
             return await space.call(SpaceShard.pull, dxn.queue, consumer, ask)
@@ -69,25 +69,25 @@ def _working(router: Router, waits: Waits, body_bytes_max: int) -> list[Route]:
 
     async def ack(request: Request) -> Response:
         """Finish messages."""
-        leases = work_codec.leases(await _body(request, body_bytes_max))
+        leases = work_codec.leases(await json_body(request, body_bytes_max))
         return _verdicts(leases, await _call(router, request, lambda q, s: s.call(SpaceShard.ack, q, leases)))
 
     async def release(request: Request) -> Response:
         """Give messages back untouched."""
-        leases = work_codec.leases(await _body(request, body_bytes_max))
+        leases = work_codec.leases(await json_body(request, body_bytes_max))
         return _verdicts(
             leases, await _call(router, request, lambda q, s: s.call(SpaceShard.release, q, leases))
         )
 
     async def retry(request: Request) -> Response:
         """Give attempts up, so that the messages are tried again, or are dead letters."""
-        retries = work_codec.retries(await _body(request, body_bytes_max))
+        retries = work_codec.retries(await json_body(request, body_bytes_max))
         found = await _call(router, request, lambda q, s: s.call(SpaceShard.retry, q, retries))
         return _verdicts([one.lease for one in retries], found)
 
     async def extend(request: Request) -> Response:
         """Move the ends of leases."""
-        leases, lease_ms = work_codec.extension(await _body(request, body_bytes_max))
+        leases, lease_ms = work_codec.extension(await json_body(request, body_bytes_max))
         found = await _call(router, request, lambda q, s: s.call(SpaceShard.extend, q, leases, lease_ms))
         return _verdicts(leases, found)
 
@@ -110,7 +110,7 @@ def _consuming(router: Router, waits: Waits) -> list[Route]:
     async def put_consumer(request: Request) -> Response:
         """Make a consumer, or replace its rules."""
         name = params.name(request.params["consumer"])
-        rules, start = work_codec.consumer(await _body(request, work_codec.RULES_BYTES_MAX))
+        rules, start = work_codec.consumer(await json_body(request, work_codec.RULES_BYTES_MAX))
         found = await _call(
             router, request, lambda q, s: s.call(SpaceShard.consume, q, name, rules, start=start)
         )
@@ -120,7 +120,7 @@ def _consuming(router: Router, waits: Waits) -> list[Route]:
         """Remove a consumer and what it had still to do."""
         name = params.name(request.params["consumer"])
         dxn = _queue(request)
-        space = await _existing(router, dxn)
+        space = await router.require(dxn)
         while await patiently(lambda: space.call(SpaceShard.dismiss, dxn.queue, name), waits):
             pass
         return Response(b"{}")
@@ -143,8 +143,8 @@ def _looking(router: Router) -> list[Route]:
             if state not in STATES:
                 raise InvalidRequest(f"state must be some of {', '.join(STATES)}")
         after = params.integer(request.query, "after") or 0
-        limit = params.integer(request.query, "limit", low=1, high=ENTRIES_MAX) or LOOKED_AT
-        space = await _existing(router, dxn)
+        limit = _limit(request)
+        space = await router.require(dxn)
         wanted = [one for one in STATES if one in states]
         found = await space.call(SpaceShard.peek, dxn.queue, consumer, wanted, after, limit)
         return Response(work_codec.standings(found, limit))
@@ -157,7 +157,7 @@ def _looking(router: Router) -> list[Route]:
         if given is None:
             raise InvalidRequest("id is missing")
         object_id = ids.check_object_id(given)
-        space = await _existing(router, dxn)
+        space = await router.require(dxn)
         found = await space.call(SpaceShard.explain, dxn.queue, object_id)
         return Response(codec.encode({"id": object_id, "consumers": found}))
 
@@ -165,14 +165,14 @@ def _looking(router: Router) -> list[Route]:
         """List the ordering keys whose messages wait, the longest lines first."""
         dxn = codec.queue(request.params["dxn"])
         params.only(request.query, ("consumer", "limit"))
-        limit = params.integer(request.query, "limit", low=1, high=ENTRIES_MAX) or LOOKED_AT
-        space = await _existing(router, dxn)
+        limit = _limit(request)
+        space = await router.require(dxn)
         found = await space.call(SpaceShard.lines, dxn.queue, _consumer(request), limit)
         return Response(codec.encode({"lines": found}))
 
     async def skip(request: Request) -> Response:
         """Give up a message nobody holds, so that its line goes on."""
-        object_id, consumer = work_codec.skip(await _body(request, work_codec.RULES_BYTES_MAX))
+        object_id, consumer = work_codec.skip(await json_body(request, work_codec.RULES_BYTES_MAX))
         await _call(router, request, lambda q, s: s.call(SpaceShard.skip, q, consumer, object_id))
         return Response(b"{}")
 
@@ -190,23 +190,23 @@ def _burying(router: Router, waits: Waits) -> list[Route]:
         dxn = codec.queue(request.params["dxn"])
         params.only(request.query, ("after", "limit"))
         after = params.integer(request.query, "after") or 0
-        limit = params.integer(request.query, "limit", low=1, high=ENTRIES_MAX) or LOOKED_AT
-        space = await _existing(router, dxn)
+        limit = _limit(request)
+        space = await router.require(dxn)
         found = await space.call(SpaceShard.dead_letters, dxn.queue, after, limit)
         return Response(work_codec.letters(found, limit))
 
     async def replay(request: Request) -> Response:
         """Make new messages of dead letters, where they came from."""
-        named = work_codec.object_ids(await _body(request, work_codec.IDS_BYTES_MAX))
+        named = work_codec.object_ids(await json_body(request, work_codec.IDS_BYTES_MAX))
         found = await _call(router, request, lambda q, s: s.call(SpaceShard.replay, q, named))
         return Response(codec.encode({"results": found}))
 
     async def purge(request: Request) -> Response:
         """Delete all that is in a queue now; what is pushed from now on stays."""
         dxn = _queue(request)
-        await _existing(router, dxn)
+        await router.require(dxn)
         deleted = await delete_range(router, waits, dxn, None, None)
-        return Response(b'{"deleted":%d}' % deleted)
+        return Response(codec.deleted(deleted))
 
     return [
         Route("GET", "/v1/{dxn}/dead", dead, "read"),
@@ -228,14 +228,13 @@ async def _wait(
                 return given
 
 
-async def _body(request: Request, limit: int) -> bytes:
-    media(request, "application/json")
-    return await request.body(limit)
-
-
 def _queue(request: Request) -> Dxn:
     params.only(request.query, ())
     return codec.queue(request.params["dxn"])
+
+
+def _limit(request: Request) -> int:
+    return params.integer(request.query, "limit", low=1, high=ENTRIES_MAX) or LOOKED_AT
 
 
 def _consumer(request: Request) -> str | None:
@@ -243,16 +242,9 @@ def _consumer(request: Request) -> str | None:
     return None if given is None else params.name(given)
 
 
-async def _existing(router: Router, dxn: Dxn) -> Ref[SpaceShard]:
-    space = await router.find(dxn)
-    if space is None:
-        raise QueueNotFound(f"space {dxn.space}")
-    return space
-
-
 async def _call(router: Router, request: Request, verb: Callable[[str, Ref[SpaceShard]], Awaitable[T]]) -> T:
     dxn = _queue(request)
-    return await verb(dxn.queue, await _existing(router, dxn))
+    return await verb(dxn.queue, await router.require(dxn))
 
 
 def _verdicts(leases: list[str], found: list[Verdict]) -> Response:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from edgequeues.core import ids, jsontext
-from edgequeues.core.backoff import DelayMs
 from edgequeues.core.errors import InvalidRequest, TooLarge
 from edgequeues.core.lifecycle import UNFINISHED
 from edgequeues.http import codec, params
 from edgequeues.models import (
     ENTRY_BYTES_MAX,
-    LEASE_MS_MAX,
-    PULL_MAX,
     ConsumerConfig,
     Entry,
+    LeaseMs,
     Pull,
     Pulled,
     Retry,
@@ -33,16 +31,6 @@ RULES_BYTES_MAX = 64 * 1024
 IDS_BYTES_MAX = 256 * 1024  # 1,000 ids of full length
 STATES = UNFINISHED
 
-LeaseMs = Annotated[int, Meta(ge=1, le=LEASE_MS_MAX)]
-Error = Annotated[str, Meta(max_length=4_096)]
-Worker = Annotated[str, Meta(min_length=1, max_length=256)]
-
-
-class _Pull(Struct, forbid_unknown_fields=True):
-    batch: Annotated[int, Meta(ge=1, le=PULL_MAX)] = 1
-    lease_ms: LeaseMs | None = None
-    worker: Worker | None = None
-
 
 class _Leases(Struct, forbid_unknown_fields=True):
     leases: list[str]
@@ -53,15 +41,8 @@ class _Extension(Struct, forbid_unknown_fields=True):
     lease_ms: LeaseMs
 
 
-class _Retry(Struct, forbid_unknown_fields=True):
-    lease: str
-    delay_ms: DelayMs | None = None
-    error: Error | None = None
-    permanent: bool = False
-
-
 class _Retries(Struct, forbid_unknown_fields=True):
-    retries: list[_Retry]
+    retries: list[Retry]
 
 
 class _Skip(Struct, forbid_unknown_fields=True):
@@ -75,8 +56,7 @@ class _Ids(Struct, forbid_unknown_fields=True):
 
 def pull(body: bytes) -> Pull:
     """How much to pull; an empty body says nothing. Raises InvalidJson, InvalidRequest."""
-    asked = _decode(body, _Pull) if body.strip() else _Pull()
-    return Pull(asked.batch, asked.lease_ms, asked.worker)
+    return _decode(body, Pull) if body.strip() else Pull()
 
 
 def leases(body: bytes) -> list[str]:
@@ -92,8 +72,7 @@ def extension(body: bytes) -> tuple[list[str], int]:
 
 def retries(body: bytes) -> list[Retry]:
     """Attempts to give up. Raises InvalidJson, InvalidRequest, TooLarge."""
-    asked = _few("retries", _decode(body, _Retries).retries)
-    return [Retry(one.lease, one.delay_ms, one.error, one.permanent) for one in asked]
+    return _few("retries", _decode(body, _Retries).retries)
 
 
 def consumer(body: bytes) -> tuple[ConsumerConfig, Start]:

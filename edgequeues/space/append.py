@@ -11,7 +11,7 @@ from edgequeues.core import ids, versions
 from edgequeues.core.errors import DuplicateId, EntryExists
 from edgequeues.models import Appended, NewEntry
 from edgequeues.space import log, retention
-from edgequeues.space.log import Row, Stored, Victim
+from edgequeues.space.log import Row, Victim
 from edgequeues.space.queues import Queue
 from edgequeues.space.store import Store
 
@@ -91,7 +91,9 @@ class Append:
         stated = entry.if_version
         counter = None if stated is None else versions.check_stated(stated, self.store.lamport)
         stored = log.find(self.db, self.queue.queue_id, object_id, _size(entry.data), entry.data)
-        expired = stored is not None and self._expired(stored)
+        expired = stored is not None and retention.expired(
+            self.queue, stored.updated, stored.expires, self.at
+        )
         if stored is not None and not expired:
             if stored.identical:
                 return Appended(object_id, stored.position, stored.version, "same")
@@ -112,11 +114,6 @@ class Append:
         created = stored.created if stored is not None and moved else self.at
         self.rows.append(self._row(self.store.position, version, object_id, entry, created))
         return Appended(object_id, self.store.position, version, "moved" if moved else "new")
-
-    def _expired(self, stored: Stored) -> bool:
-        if stored.expires is not None and stored.expires <= self.at:
-            return True
-        return stored.updated <= retention.aged_ts(self.queue, self.at)
 
     def _row(self, position: int, version: str, object_id: str, entry: NewEntry, created: int) -> Row:
         return Row(

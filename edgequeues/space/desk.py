@@ -14,7 +14,7 @@ import apsw
 from edgequeues.core import backoff, leases
 from edgequeues.core.leases import Lease
 from edgequeues.core.lifecycle import State
-from edgequeues.models import ENTRY_BYTES_MAX, Entry, Message, Pull
+from edgequeues.models import ENTRY_BYTES_MAX, Entry, Message, Pull, Verdict
 from edgequeues.space import attempts, consumers, deliveries, log, retention
 from edgequeues.space.attempts import Attempt, Ending
 from edgequeues.space.consumers import Consumer
@@ -24,7 +24,6 @@ from edgequeues.space.queues import Queue
 from edgequeues.space.store import Store
 
 Reason = Literal["exhausted", "permanent", "skipped"]
-Verdict = Literal["done", "finished", "stale", "lapsed", "superseded", "unknown"]
 
 FIFO_LINE = ""
 EXPIRED_LOOKS = 20  # times a pull looks again because what it found had expired
@@ -162,9 +161,7 @@ class Desk:
         return given
 
     def _expired(self, entry: Entry) -> bool:
-        if entry.expires is not None and entry.expires <= self.at:
-            return True
-        return entry.updated <= retention.aged_ts(self.queue, self.at)
+        return retention.expired(self.queue, entry.updated, entry.expires, self.at)
 
     # -- what holders of leases say ---------------------------------------------------------------------
 

@@ -61,12 +61,9 @@ def explain(db: apsw.Connection, queue: Queue, consumer: Consumer, entry: Entry,
         why = "filling" if consumer.filling and entry.position > consumer.filled else "finished"
         return Explanation(consumer.name, why, None, None, 0, entry.key, None, 0, None, history)
     why, until = REASONS[row.state], row.due
-    expired = entry.updated <= retention.aged_ts(queue, at) or (
-        entry.expires is not None and entry.expires <= at
-    )
     if row.state == "ready" and queue.paused:
         why = "paused"
-    if expired and row.state != "leased":
+    if row.state != "leased" and retention.expired(queue, entry.updated, entry.expires, at):
         why, until = "expired", None
     behind = 0
     if row.state == "waiting" and row.line is not None:

@@ -8,7 +8,7 @@ import apsw
 import msgspec
 from msgspec import Raw, Struct
 
-from edgequeues.models import ENTRY_BYTES_MAX, ConsumerConfig, Entry, NewEntry, QueueConfig
+from edgequeues.models import ENTRY_BYTES_MAX, WORK_QUEUE, ConsumerConfig, Entry, NewEntry
 from edgequeues.space import attempts, deadletters, log, retention
 from edgequeues.space.deadletters import DeadLetter
 from edgequeues.space.desk import Burial
@@ -17,7 +17,7 @@ from edgequeues.space.queues import Queue
 RETENTION_MS = 7 * 86_400_000
 
 # Of a queue of dead letters that nobody made.
-CONFIG = QueueConfig(kind="work", on_ack="delete", max_age_ms=RETENTION_MS, mutable=False)
+CONFIG = msgspec.structs.replace(WORK_QUEUE, max_age_ms=RETENTION_MS)
 CONSUMER = ConsumerConfig(attempts_max=None, dead_letters="")
 
 

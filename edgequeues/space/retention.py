@@ -26,6 +26,11 @@ def aged_ts(queue: Queue, at: int) -> int:
     return queue.aged_ts if queue.max_age_ms is None else max(queue.aged_ts, at - queue.max_age_ms)
 
 
+def expired(queue: Queue, updated: int, expires: int | None, at: int) -> bool:
+    """Has what was last appended at `updated`, with its own end at `expires`, expired at unix ms `at`?"""
+    return updated <= aged_ts(queue, at) or (expires is not None and expires <= at)
+
+
 def live(db: apsw.Connection, queue: Queue, at: int) -> tuple[int, int]:
     """Entries that have not expired at unix ms `at`, and the bytes of their data."""
     if not queue.due(at):

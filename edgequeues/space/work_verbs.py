@@ -16,6 +16,7 @@ from edgequeues.core.leases import Lease
 from edgequeues.core.lifecycle import State
 from edgequeues.models import (
     PRIORITY,
+    WORK_QUEUE,
     AppendAnswer,
     ConsumerConfig,
     ConsumerInfo,
@@ -25,7 +26,6 @@ from edgequeues.models import (
     NewEntry,
     Pull,
     Pulled,
-    QueueConfig,
     Replayed,
     Retry,
     Standing,
@@ -42,7 +42,6 @@ from edgequeues.space.log import Victim
 from edgequeues.space.queues import Queue
 from shards.shard import grows
 
-WORK_QUEUE = QueueConfig(kind="work", on_ack="delete", mutable=False)  # as one that is made by a push
 REMOVED_ROWS = 1_000  # deliveries of a consumer that goes, in one turn
 FILL_ROWS = 1_000  # entries a new consumer is given in one turn
 

@@ -205,9 +205,9 @@ def test_a_page_leaves_out_what_cannot_be_shown() -> None:
         stored("{}", "x"),
         stored(f'{{"id":"{OTHER}"}}', OTHER),
     ]
-    found = json.loads(b"[" + dxos_objects.page(entries) + b"]")
+    found = json.loads(b"[" + b",".join(dxos_objects.texts(entries)) + b"]")
     assert [each["id"] for each in found] == [ID, OTHER]
-    assert dxos_objects.page([]) == dxos_objects.page(entries[:1]) == b""
+    assert dxos_objects.texts([]) == dxos_objects.texts(entries[:1]) == []
 
 
 def test_both_keys_are_appended_to_the_keys_there_are() -> None:

@@ -229,12 +229,11 @@ class Message(Struct, frozen=True):
 
 
 class Pulled(Struct, frozen=True):
-    """What a pull gave. backlog: unfinished messages of the consumer. next_due: unix ms at which the next is due."""
+    """What a pull gave. backlog: unfinished messages of the consumer."""
 
     messages: list[Message]
     paused: bool
     backlog: int
-    next_due: int | None = None
 
 
 class Retry(Struct, frozen=True, forbid_unknown_fields=True):

@@ -212,12 +212,17 @@ class SpaceBase(Shard):
         pause_ms = 0 if urgent else max(sweep_ts - self._time(), SWEEP_PAUSE_MS)
         self._alarm_in(pause_ms)
 
+    def _alarm_at(self) -> int | None:
+        """Unix ms at which the alarm goes off, read once."""
+        if self._alarm_ms == UNREAD:
+            self._alarm_ms = self.get_alarm()
+        return self._alarm_ms
+
     def _alarm_in(self, pause_ms: int) -> None:
         """Have the alarm go off in so many ms at the latest."""
         due_ms = self.now_ms + max(pause_ms, 0)
-        if self._alarm_ms == UNREAD:
-            self._alarm_ms = self.get_alarm()
-        if self._alarm_ms is None or due_ms < self._alarm_ms:
+        alarm_ms = self._alarm_at()
+        if alarm_ms is None or due_ms < alarm_ms:
             self.set_alarm(due_ms)
             self._alarm_ms = due_ms
 
@@ -253,9 +258,8 @@ class SpaceBase(Shard):
 
     def _settle(self) -> bool:
         """Do what has come due by now, a bounded part of it; return whether there is more."""
-        if self._alarm_ms == UNREAD:
-            self._alarm_ms = self.get_alarm()
-        if self._alarm_ms is None or self._alarm_ms > self.now_ms:
+        alarm_ms = self._alarm_at()
+        if alarm_ms is None or alarm_ms > self.now_ms:
             return False  # the alarm is never later than what is due
         rows = deliveries.due(self.db, self._time(), SETTLE_ROWS)
         by_queue: dict[str, list[Delivery]] = {}
@@ -280,7 +284,7 @@ class SpaceBase(Shard):
         """Put a message that is given up where its consumer's dead letters go, if they go anywhere."""
         source = self._require(burial.consumer.queue_id)
         target = self._grave(source, burial.consumer)
-        entry = log.at(self.db, burial.delivery.position)
+        entry = None if target is None else log.at(self.db, burial.delivery.position)
         if target is None or entry is None:
             return
         [appended] = self._put(target, [letters.again(entry)], limited=False).results

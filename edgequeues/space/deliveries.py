@@ -84,7 +84,7 @@ def busy(db: apsw.Connection, consumer_id: int, lines: Iterable[str]) -> set[str
 # -- handing out --------------------------------------------------------------------------------------------
 
 READY = (
-    f"SELECT d.attempts, d.serial, d.line, {ENTRY} FROM deliveries d JOIN queue_entries e ON e.id = d.entry_id"
+    f"SELECT d.attempts, d.serial, {ENTRY} FROM deliveries d JOIN queue_entries e ON e.id = d.entry_id"
     " WHERE d.consumer_id = ? AND d.state = 'ready' ORDER BY d.rank, d.turn LIMIT ?"
 )
 LEASE = (
@@ -99,7 +99,6 @@ class Candidate(NamedTuple):
 
     attempts: int
     serial: int
-    line: str | None
     entry: Entry
 
 
@@ -108,10 +107,10 @@ def ready(db: apsw.Connection, consumer_id: int, limit: int, bytes_max: int) -> 
     found: list[Candidate] = []
     cursor = db.execute(READY, (consumer_id, limit))
     try:
-        for attempts, serial, line, *entry in cursor:
+        for attempts, serial, *entry in cursor:
             if bytes_max <= 0:
                 break
-            found.append(Candidate(attempts, serial, line, Entry(*entry)))
+            found.append(Candidate(attempts, serial, Entry(*entry)))
             bytes_max -= len(found[-1].entry.data)
     finally:
         cursor.close()

@@ -14,7 +14,7 @@ import apsw
 from edgequeues.core import backoff, leases
 from edgequeues.core.leases import Lease
 from edgequeues.core.lifecycle import State
-from edgequeues.models import ENTRY_BYTES_MAX, Entry, Message, Pull, Verdict
+from edgequeues.models import ENTRY_BYTES_MAX, Entry, Message, Ordering, Pull, Verdict
 from edgequeues.space import attempts, consumers, deliveries, log, retention
 from edgequeues.space.attempts import Attempt, Ending
 from edgequeues.space.consumers import Consumer
@@ -72,6 +72,7 @@ class Desk:
         self.soonest: int | None = None  # unix ms at which the first of what was parked or leased here is due
         self.woken = False  # is there something to pull that was not before?
         self._bury = bury
+        self._consumers = {one.consumer_id: one for one in queue.consumers}
         self._done: dict[int, int] = {}  # positions that a consumer finished, and the size of each
 
     # -- arriving ---------------------------------------------------------------------------------------
@@ -99,15 +100,11 @@ class Desk:
 
     def _make(self, consumer: Consumer, arrivals: Sequence[Arrival]) -> None:
         ordering, counts = consumer.config.ordering, consumer.counts
-        busy: set[str] = set()
-        if ordering != "unordered":
-            lines = (
-                {FIFO_LINE} if ordering == "fifo" else {one.key for one in arrivals if one.key is not None}
-            )
-            busy = deliveries.busy(self.db, consumer.consumer_id, lines)
+        lines = [_line(ordering, one.key) for one in arrivals]
+        in_lines = {line for line in lines if line is not None}
+        busy = deliveries.busy(self.db, consumer.consumer_id, in_lines) if in_lines else set()
         made = []
-        for one in arrivals:
-            line = None if ordering == "unordered" else FIFO_LINE if ordering == "fifo" else one.key
+        for one, line in zip(arrivals, lines, strict=True):
             if line is not None and line in busy:
                 state: State = "waiting"
             else:
@@ -167,12 +164,11 @@ class Desk:
 
     def ack(self, lease: Lease, *, even_stale: bool = False) -> Verdict:
         """Finish a message. A lease that lapsed counts while it is the newest; `even_stale`: in any case."""
-        consumer, row, verdict = self._held(lease)
-        if consumer is None or row is None:
-            return verdict
-        if row.serial != lease.serial and not even_stale:
-            return "stale"
-        if not row.open and not even_stale:
+        held = self._held(lease)
+        if isinstance(held, str):
+            return held
+        consumer, row = held
+        if not even_stale and not _is_newest(row, lease):
             return "stale"
         consumer.counts.total_acked += 1
         self._end(consumer, row, None)
@@ -185,9 +181,10 @@ class Desk:
 
         delay_ms: instead of what the consumer's back-off says.
         """
-        consumer, row, verdict = self._live(lease)
-        if consumer is None or row is None:
-            return verdict
+        live = self._live(lease)
+        if isinstance(live, str):
+            return live
+        consumer, row = live
         config = consumer.config
         self._log(row, "failed" if permanent else "retried", error)
         if permanent or backoff.exhausted(row.attempts, config.attempts_max):
@@ -202,9 +199,10 @@ class Desk:
 
     def release(self, lease: Lease) -> Verdict:
         """Give a message back untouched: it is ready at once, and the attempt does not count."""
-        consumer, row, verdict = self._live(lease)
-        if consumer is None or row is None:
-            return verdict
+        live = self._live(lease)
+        if isinstance(live, str):
+            return live
+        consumer, row = live
         self._log(row, "released", None)
         consumer.counts.total_released += 1
         self._give_back(consumer, row, 0, row.attempts - 1, error=None, open=False)
@@ -212,49 +210,48 @@ class Desk:
 
     def extend(self, lease: Lease, lease_ms: int) -> Verdict:
         """Have a lease end `lease_ms` from now."""
-        consumer, row, verdict = self._live(lease)
-        if consumer is None or row is None:
-            return verdict
+        live = self._live(lease)
+        if isinstance(live, str):
+            return live
+        consumer, row = live
         until = self.at + lease_ms
         deliveries.extend(self.db, consumer.consumer_id, row.position, until)
         self._at(until)
         return "done"
 
-    def _held(self, lease: Lease) -> tuple[Consumer | None, Delivery | None, Verdict]:
+    def _held(self, lease: Lease) -> tuple[Consumer, Delivery] | Verdict:
         """The delivery that a lease is about, or why there is none."""
-        consumer = next((one for one in self.queue.consumers if one.consumer_id == lease.consumer), None)
+        consumer = self._consumers.get(lease.consumer)
         if consumer is None:
-            return None, None, "finished"
+            return "finished"
         row = deliveries.get(self.db, lease.consumer, lease.position)
         if row is None:
             ended = attempts.ending(self.db, *lease)
-            return None, None, "superseded" if ended == "superseded" else "finished"
-        return consumer, row, "done"
+            return "superseded" if ended == "superseded" else "finished"
+        return consumer, row
 
-    def _live(self, lease: Lease) -> tuple[Consumer | None, Delivery | None, Verdict]:
-        consumer, row, verdict = self._held(lease)
-        if row is None:
-            return None, None, verdict
-        if row.serial != lease.serial or not row.open:
-            return None, None, "stale"
-        if row.state != "leased":
-            return None, None, "lapsed"
-        return consumer, row, "done"
+    def _live(self, lease: Lease) -> tuple[Consumer, Delivery] | Verdict:
+        """The delivery that is handed out under a lease, or why it is not."""
+        held = self._held(lease)
+        if isinstance(held, str):
+            return held
+        if not _is_newest(held[1], lease):
+            return "stale"
+        return held if held[1].state == "leased" else "lapsed"
 
     # -- time -------------------------------------------------------------------------------------------
 
     def come_due(self, rows: Sequence[Delivery]) -> None:
         """Take these on, whose time has come: parked messages become ready, leases lapse."""
-        by_id = {one.consumer_id: one for one in self.queue.consumers}
         parked = [row for row in rows if row.state != "leased"]
         deliveries.make_ready(self.db, parked)
         for row in parked:
-            consumer = by_id[row.consumer_id]
+            consumer = self._consumers[row.consumer_id]
             consumer.counts.move(row.state, "ready")
             consumer.dirty = self.woken = True
         for row in rows:
             if row.state == "leased":
-                self._lapse(by_id[row.consumer_id], row)
+                self._lapse(self._consumers[row.consumer_id], row)
 
     def _lapse(self, consumer: Consumer, row: Delivery) -> None:
         error = "the lease lapsed without an answer"
@@ -280,8 +277,8 @@ class Desk:
         """Their entries are going: expired ones have expired, all others are cancelled."""
         for victim in victims:
             for row in deliveries.of_entry(self.db, victim.position):
-                consumer = next(one for one in self.queue.consumers if one.consumer_id == row.consumer_id)
-                self._end(consumer, row, "total_expired" if victim.expired else "total_cancelled", gone=True)
+                total = "total_expired" if victim.expired else "total_cancelled"
+                self._end(self._consumers[row.consumer_id], row, total, gone=True)
                 if superseded and row.state == "leased":
                     self._log(row, "superseded", None)
 
@@ -382,3 +379,15 @@ class Desk:
         row = deliveries.get(self.db, consumer.consumer_id, position)
         assert row is not None
         return row
+
+
+def _line(ordering: Ordering, key: str | None) -> str | None:
+    """The line a message stands in; None: in none."""
+    if ordering == "fifo":
+        return FIFO_LINE
+    return key if ordering == "per_key" else None
+
+
+def _is_newest(row: Delivery, lease: Lease) -> bool:
+    """Was the message not handed out again since, nor this lease answered?"""
+    return row.serial == lease.serial and bool(row.open)

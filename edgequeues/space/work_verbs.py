@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from edgequeues.core import leases
 from edgequeues.core.errors import (
     ConsumerNotFound,
@@ -82,7 +84,7 @@ class WorkVerbs(SpaceBase):
             raise InvalidRequest(f"ordering: fixed, {consumer} has {found.config.ordering}")
         else:
             consumers.configure(self.db, found, rules)
-        return self._consumer_info(row, found)
+        return self._consumer_info(found)
 
     def dismiss(self, queue: str, consumer: str) -> bool:
         """Remove a consumer and its deliveries, a bounded number in a turn; return whether there are more."""
@@ -103,7 +105,7 @@ class WorkVerbs(SpaceBase):
         """The consumers of a queue. Raises QueueNotFound."""
         self._settle()
         row = self._require(queue)
-        return [self._consumer_info(row, one) for one in row.consumers]
+        return [self._consumer_info(one) for one in row.consumers]
 
     # -- handing out ------------------------------------------------------------------------------------
 
@@ -118,43 +120,28 @@ class WorkVerbs(SpaceBase):
         desk = self._desk(row)
         given = desk.pull(found, ask, self._lease_key())
         self._worked(desk)
-        return Pulled(given, False, found.counts.unfinished, deliveries.soonest(self.db))
+        return Pulled(given, False, found.counts.unfinished)
 
     def ack(self, queue: str, tokens: Sequence[str], *, even_stale: bool = False) -> list[Verdict]:
         """Finish messages. `even_stale`: also by a lease that is no longer the newest."""
-
-        def one(desk: Desk, lease: Lease | None) -> Verdict:
-            return "unknown" if lease is None else desk.ack(lease, even_stale=even_stale)
-
-        return self._each(queue, tokens, one)
+        return self._each(queue, tokens, lambda desk, lease, _: desk.ack(lease, even_stale=even_stale))
 
     def retry(self, queue: str, retries: Sequence[Retry]) -> list[Verdict]:
         """Give up attempts: the messages are tried again later, or are dead letters if it was for the last time."""
-        by_token = iter(retries)
 
-        def one(desk: Desk, lease: Lease | None) -> Verdict:
-            ask = next(by_token)
-            if lease is None:
-                return "unknown"
+        def one(desk: Desk, lease: Lease, number: int) -> Verdict:
+            ask = retries[number]
             return desk.retry(lease, delay_ms=ask.delay_ms, error=ask.error, permanent=ask.permanent)
 
         return self._each(queue, [ask.lease for ask in retries], one)
 
     def release(self, queue: str, tokens: Sequence[str]) -> list[Verdict]:
         """Give messages back untouched: ready at once, the attempts do not count."""
-
-        def one(desk: Desk, lease: Lease | None) -> Verdict:
-            return "unknown" if lease is None else desk.release(lease)
-
-        return self._each(queue, tokens, one)
+        return self._each(queue, tokens, lambda desk, lease, _: desk.release(lease))
 
     def extend(self, queue: str, tokens: Sequence[str], lease_ms: int) -> list[Verdict]:
         """Have leases end `lease_ms` from now."""
-
-        def one(desk: Desk, lease: Lease | None) -> Verdict:
-            return "unknown" if lease is None else desk.extend(lease, lease_ms)
-
-        return self._each(queue, tokens, one)
+        return self._each(queue, tokens, lambda desk, lease, _: desk.extend(lease, lease_ms))
 
     def skip(self, queue: str, consumer: str | None, object_id: str) -> None:
         """Give up a message nobody holds, so that its line goes on. Raises EntryNotFound, InvalidRequest."""
@@ -210,11 +197,8 @@ class WorkVerbs(SpaceBase):
         """
         row = self._require(queue)
         found = letters.of_objects(self.db, row, object_ids)
-        results = [
-            Replayed(one, None, "unknown")
-            for one in object_ids
-            if one not in {entry.id for entry, _ in found}
-        ]
+        known = {entry.id for entry, _ in found}
+        results = [Replayed(one, None, "unknown") for one in object_ids if one not in known]
         for entry, letter in sorted(found, key=lambda pair: (pair[1].source_id, pair[1].source_position)):
             results.append(self._replay(row, entry, letter))
         return results
@@ -246,13 +230,16 @@ class WorkVerbs(SpaceBase):
         return found
 
     def _each(
-        self, queue: str, tokens: Sequence[str], act: Callable[[Desk, Lease | None], Verdict]
+        self, queue: str, tokens: Sequence[str], act: Callable[[Desk, Lease, int], Verdict]
     ) -> list[Verdict]:
-        """Act on each lease that a text stands for; None: on none of this queue's."""
+        """Act on each lease that a text stands for, and its number among them; one of no such lease is unknown."""
         self._settle()
         row = self._require(queue)
         desk = self._desk(row)
-        verdicts = [act(desk, self._lease(row, text)) for text in tokens]
+        named = [self._lease(row, text) for text in tokens]
+        verdicts: list[Verdict] = [
+            "unknown" if lease is None else act(desk, lease, number) for number, lease in enumerate(named)
+        ]
         self._worked(desk)
         return verdicts
 
@@ -294,8 +281,7 @@ class WorkVerbs(SpaceBase):
                 (one.config.dead_letters for one in grave.consumers if one.config.dead_letters), None
             )
 
-    def _consumer_info(self, row: Queue, one: Consumer) -> ConsumerInfo:
-        counts = {name: getattr(one.counts, name) for name in one.counts.__struct_fields__}
+    def _consumer_info(self, one: Consumer) -> ConsumerInfo:
         return ConsumerInfo(
             name=one.name,
             config=one.config,
@@ -303,5 +289,5 @@ class WorkVerbs(SpaceBase):
             filling=one.filling,
             bytes=one.bytes,
             oldest_ready=deliveries.oldest_ready(self.db, one.consumer_id),
-            **counts,
+            **msgspec.structs.asdict(one.counts),
         )

@@ -16,7 +16,7 @@ from edgequeues.core.errors import (
     QueueFull,
     QueueNotFound,
 )
-from edgequeues.models import AppendAnswer, ConsumerConfig, NewEntry, QueueConfig, QueueInfo, Start
+from edgequeues.models import AppendAnswer, Appended, ConsumerConfig, NewEntry, QueueConfig, QueueInfo, Start
 from edgequeues.space import consumers, deadletters, dedup, deliveries, letters, log, queues, retention, store
 from edgequeues.space.append import Append
 from edgequeues.space.consumers import Consumer
@@ -143,21 +143,37 @@ class SpaceBase(Shard):
         limited: may a full queue refuse? Not what the space itself moves there: it would be stuck.
         Raises as `Append.run`, IdempotencyMismatch, QueueFull.
         """
-        home, at = self._home(), self._time()
+        if any(one.idempotency_key is not None for one in entries):
+            results = self._put_once(row, entries, actor, limited=limited)
+        else:
+            results = self._write(row, entries, actor, limited=limited)
+        return AppendAnswer(results, self._cursor(row, row.tail))
+
+    def _put_once(
+        self, row: Queue, entries: Sequence[NewEntry], actor: str | None, *, limited: bool
+    ) -> list[Appended]:
+        """Write what is not a repeat of what a key made before; all results, in the order of the entries."""
+        at = self._time()
         before = dedup.repeats(self.db, row.queue_id, entries, at)
         fresh = [one for index, one in enumerate(entries) if index not in before]
-        append = Append(self.db, home, row, at, actor or home.actor)
-        results = append.run(fresh, self.random)
+        results = self._write(row, fresh, actor, limited=limited)
+        if dedup.remember(self.db, row.queue_id, fresh, results, at):
+            self._alarm_in(dedup.WINDOW_MS)
+        given = iter(results)
+        return [before.get(index) or next(given) for index in range(len(entries))]
+
+    def _write(
+        self, row: Queue, entries: Sequence[NewEntry], actor: str | None, *, limited: bool
+    ) -> list[Appended]:
+        home = self._home()
+        append = Append(self.db, home, row, self._time(), actor or home.actor)
+        results = append.run(entries, self.random)
         if append.rows:
             if limited:
                 self._check_depth(row, len(append.rows))
             self._appended(row, append)
             store.save(self.db, home)
-        if dedup.remember(self.db, row.queue_id, fresh, results, at):
-            self._alarm_in(dedup.WINDOW_MS)
-        given = iter(results)
-        merged = [before.get(index) or next(given) for index in range(len(entries))]
-        return AppendAnswer(merged, self._cursor(row, row.tail))
+        return results
 
     def _check_depth(self, row: Queue, added: int) -> None:
         if row.depth_max is None:

@@ -1,7 +1,6 @@
 """The life of a delivery: which states there are, and every way from one to the next.
 
-The table is the law: the code that moves rows asks it, the schema repeats its states, and docs/lifecycle.md is made
-from it.
+The schema repeats the states, docs/lifecycle.md is made from the table. `edgequeues/space/desk.py` moves the rows.
 """
 
 from __future__ import annotations
@@ -42,10 +41,11 @@ TRANSITIONS: dict[tuple[State, Event], tuple[State, ...]] = {
     # A late ack: the lease has lapsed, but nobody else was given the message.
     ("ready", "ack"): ("acked",),
     ("backoff", "ack"): ("acked",),
-    # An operator gives up on the head of a line.
+    # An operator gives up a message that nobody holds.
     ("ready", "bury"): ("dead",),
     ("backoff", "bury"): ("dead",),
     ("scheduled", "bury"): ("dead",),
+    ("waiting", "bury"): ("dead",),
     **{(state, "expire"): ("expired",) for state in UNFINISHED if state != "leased"},
     **{(state, "cancel"): ("cancelled",) for state in UNFINISHED},
 }

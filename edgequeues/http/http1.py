@@ -84,7 +84,6 @@ class Http1:
         server: tuple[str, int] | None,
     ) -> None:
         self.stream: HTTPStream | WebSocket | None = None
-        self._client = client
         self._config = config
         self._context = context
         self._transport = transport
@@ -143,7 +142,7 @@ class Http1:
 
     async def refuse(self, error: EdgeQueuesError) -> None:
         """Answer what is no request, unless an answer has begun, and end the connection."""
-        log.info("a request of %s was refused: %s", self._client, error.detail)
+        log.info("a request was refused: %s", error.detail)
         begun = self._over or self._h11.our_state not in (h11.IDLE, h11.SEND_RESPONSE)
         self._over = True
         if not begun:

@@ -35,6 +35,7 @@ SWEEP = (
     "DELETE FROM dedup WHERE (scope, key) IN (SELECT scope, key FROM dedup WHERE expires_ts <= ?"
     " ORDER BY expires_ts LIMIT ?)"
 )
+FORGET = "DELETE FROM dedup WHERE (scope, key) IN (SELECT scope, key FROM dedup WHERE scope = ? LIMIT ?)"
 SOONEST = "SELECT min(expires_ts) FROM dedup"
 
 
@@ -62,6 +63,13 @@ def sweep(db: apsw.Connection, at: int, limit: int) -> int:
     """Forget up to `limit` keys whose window is over at unix ms `at`; return how many."""
     before = db.total_changes()
     db.execute(SWEEP, (at, limit))
+    return db.total_changes() - before
+
+
+def forget(db: apsw.Connection, scope: str, limit: int) -> int:
+    """Forget up to `limit` keys of a scope that is no more; return how many."""
+    before = db.total_changes()
+    db.execute(FORGET, (scope, limit))
     return db.total_changes() - before
 
 

@@ -22,10 +22,11 @@ from edgequeues.models import (
     QueueList,
     RangeQuery,
 )
-from edgequeues.space import consumers, log, pages, queues, retention
+from edgequeues.space import consumers, dedup, log, pages, queues, retention
 from edgequeues.space.base import SpaceBase
 from shards.shard import grows
 
+KEYS_FORGOTTEN = 1_000  # idempotency keys of a queue that goes, in one turn
 QUEUES_LISTED = 1_000  # in one page of the list
 
 
@@ -103,7 +104,8 @@ class LogVerbs(SpaceBase):
         """
         row = self._require(queue)
         part = self.delete_range(queue)
-        if part.resume is not None:
+        # Its keys go too: a queue that is made under the same id must not take them for its own.
+        if part.resume is not None or dedup.forget(self.db, row.queue_id, KEYS_FORGOTTEN) == KEYS_FORGOTTEN:
             return True
         for one in row.consumers:
             consumers.remove(self.db, one.consumer_id)

@@ -52,16 +52,19 @@ class SpaceShard(LogVerbs, WorkVerbs):
         more = self._settle()
         self._alarm_ms = None
         more = self._fill() or more
-        due = queues.overdue(self.db, at, retention.SWEEP_QUEUES)
+        due, swept = queues.overdue(self.db, at, retention.SWEEP_QUEUES), 0
         for row in due:
             queue = self._require(row.queue_id)
             rows_max, bytes_max = retention.SWEEP_ROWS // len(due), retention.SWEEP_BYTES // len(due)
-            if retention.sweep(self.db, queue, at, rows_max=rows_max, bytes_max=bytes_max):
+            removed = retention.sweep(self.db, queue, at, rows_max=rows_max, bytes_max=bytes_max)
+            if removed:
                 self._count(queue)
+            swept += removed
         self._tidy(at)
         next_ms = queues.soonest(self.db)
         if next_ms is not None:
-            self._sweep_by(next_ms, urgent=next_ms <= at)
+            # What has expired but could not go is leased: look again, but not at once.
+            self._sweep_by(next_ms, urgent=next_ms <= at and swept > 0)
         due_ms = deliveries.soonest(self.db)
         if due_ms is not None or more:
             self._alarm_in(0 if due_ms is None or more else due_ms - at)

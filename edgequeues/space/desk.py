@@ -262,9 +262,9 @@ class Desk:
         if backoff.exhausted(row.attempts, consumer.config.attempts_max):
             self.give_up(consumer, row, "exhausted", error)
         else:
-            self._give_back(
-                consumer, row, consumer.config.lapse_delay_ms, row.attempts, error=error, open=True
-            )
+            assert row.due is not None
+            delay_ms = row.due + consumer.config.lapse_delay_ms - self.at  # however late it is noticed
+            self._give_back(consumer, row, delay_ms, row.attempts, error=error, open=True)
 
     # -- endings ----------------------------------------------------------------------------------------
 

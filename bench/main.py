@@ -17,7 +17,20 @@ from typing import TextIO
 import msgspec
 from rich.console import Console
 
-from bench import append, deletes, http, http_memory, latency, machine, memory, reads, spaces
+from bench import (
+    append,
+    deletes,
+    http,
+    http_memory,
+    latency,
+    machine,
+    memory,
+    reads,
+    spaces,
+    work,
+    work_delayed,
+    work_depth,
+)
 from bench.figures import Figure, quantile, show
 from bench.rig import Effort, Rig
 
@@ -27,6 +40,9 @@ BENCHES: Mapping[str, Callable[[Rig], Iterator[Figure]]] = {
     "reads": reads.measure,
     "deletes": deletes.measure,
     "spaces": spaces.measure,
+    "work": work.measure,
+    "work-depth": work_depth.measure,
+    "work-delayed": work_delayed.measure,
     "memory": memory.measure,
     "http": http.measure,
     "http-memory": http_memory.measure,
@@ -37,6 +53,9 @@ QUESTIONS = {
     "reads": reads.__doc__,
     "deletes": deletes.__doc__,
     "spaces": spaces.__doc__,
+    "work": work.__doc__,
+    "work-depth": work_depth.__doc__,
+    "work-delayed": work_delayed.__doc__,
     "memory": memory.__doc__,
     "http": http.__doc__,
     "http-memory": http_memory.__doc__,

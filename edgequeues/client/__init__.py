@@ -4,6 +4,24 @@ from edgequeues.client.api import Client
 from edgequeues.client.errors import BadAnswer, ClientError, Refused, ServerError, Unavailable, Unreachable
 from edgequeues.client.events import Subscription
 from edgequeues.client.http import Retry, Transport
+from edgequeues.client.messages import (
+    Answered,
+    Backoff,
+    Consumer,
+    ConsumerRules,
+    DeadLetter,
+    Ended,
+    Explanation,
+    Failed,
+    Failure,
+    LetterPage,
+    Line,
+    Message,
+    Pulled,
+    Replayed,
+    Standing,
+    StandingPage,
+)
 from edgequeues.client.upload import Batch, Chunk
 from edgequeues.client.values import (
     AppendAnswer,
@@ -21,8 +39,10 @@ from edgequeues.client.values import (
 )
 
 __all__ = [
+    "Answered",
     "AppendAnswer",
     "Appended",
+    "Backoff",
     "BadAnswer",
     "Batch",
     "Chunk",
@@ -30,17 +50,31 @@ __all__ = [
     "ClientError",
     "ConfigChange",
     "Confirmation",
+    "Consumer",
+    "ConsumerRules",
+    "DeadLetter",
+    "Ended",
     "Entry",
+    "Explanation",
+    "Failed",
+    "Failure",
     "Health",
+    "LetterPage",
+    "Line",
     "LineError",
+    "Message",
     "NewEntry",
     "Page",
+    "Pulled",
     "QueueConfig",
     "QueueStats",
     "Refused",
+    "Replayed",
     "Retry",
     "ServerError",
     "Space",
+    "Standing",
+    "StandingPage",
     "Subscription",
     "Transport",
     "Unavailable",

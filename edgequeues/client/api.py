@@ -12,7 +12,7 @@ change), ServerError (a fault of the server) and BadAnswer (that is not an edgeq
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Sequence
 from types import TracebackType
 
 from edgequeues.client import answers, upload, wire
@@ -26,19 +26,20 @@ from edgequeues.client.values import (
     Confirmation,
     Entry,
     Health,
-    NewEntry,
     Page,
     QueueConfig,
     QueueStats,
     Space,
+    require_many,
 )
+from edgequeues.client.work import WorkVerbs
 
 PAGE_ENTRIES = 1_000
 DELETE_IDS_MAX = 50  # ids in one request: 50 of 128 characters stay below the 8 KiB a request line may have
 SUBSCRIPTION_RETRY = Retry(attempts_max=12)  # about half a minute: a server has time to restart
 
 
-class Client:
+class Client(WorkVerbs):
     """A connection pool to one server. An async context manager; use it once, from one event loop."""
 
     def __init__(
@@ -82,10 +83,10 @@ class Client:
             NewEntry to say more. The queue is made by its first append.
         actor: 1 to 32 of `a-z0-9-`, names the writer in versions.
 
-        Repeated by itself only if every entry names its id. Raises ValueError or TypeError for data without a
-        JSON form, before anything is sent.
+        Repeated by itself only if every entry names its id or has an idempotency key. Raises ValueError or
+        TypeError for data without a JSON form, before anything is sent.
         """
-        _require_many(entries)
+        require_many(entries)
         return answers.appended(await self._transport.send(wire.append(dxn, entries, actor=actor)))
 
     def append_stream(
@@ -105,7 +106,7 @@ class Client:
         known of the entries not yet confirmed.
         What the source raises comes out here, once the entries before it are confirmed.
         """
-        _require_many(entries)
+        require_many(entries)
         source = upload.Source(entries, chunk or Chunk())
         return upload.confirmations(self._transport, wire.append_lines(dxn, actor=actor), source)
 
@@ -254,7 +255,7 @@ class Client:
         return answers.decoded(await self._transport.send(wire.patch_config(dxn, change)), QueueConfig)
 
     async def stats(self, dxn: str) -> QueueStats:
-        """Return the counters of a queue. Raises Refused with code `queue_not_found`."""
+        """Return the counters of a queue and of its consumers. Raises Refused with code `queue_not_found`."""
         return answers.decoded(await self._transport.send(wire.get_stats(dxn)), QueueStats)
 
     async def queues(self, space: str, *, tag: str | None = None) -> AsyncGenerator[QueueStats, None]:
@@ -288,9 +289,3 @@ class Client:
         except Unavailable as error:
             return Health(ready=False, detail=error.detail)
         return Health(ready=True)
-
-
-def _require_many(entries: object) -> None:
-    """One dict or bytes given instead of a list would be taken apart silently."""
-    if isinstance(entries, str | bytes | bytearray | memoryview | Mapping | NewEntry):
-        raise TypeError(f"entries is a list or another iterable of entries, not one {type(entries).__name__}")

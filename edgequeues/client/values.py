@@ -9,6 +9,8 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
+from edgequeues.client.messages import Consumer
+
 Outcome = Literal["new", "same", "moved", "stale"]
 
 
@@ -25,6 +27,11 @@ class NewEntry(Struct, frozen=True):
     headers: at most 64 of them and 8 KiB, kept with the entry.
     if_version: the version this writer gives the object, `<16 hex digits>@<actor>`; one that is not above the
         stored version changes nothing (outcome `stale`).
+    priority: 0 to 9, higher is handed out sooner. None: 4.
+    due, delay_ms: it is not handed out before this unix ms, or so long after now; one of them. None: as the
+        queue has it.
+    idempotency_key: 1 to 256 characters; a later call with the same key answers as the first did, and does
+        nothing.
     """
 
     data: object
@@ -34,6 +41,10 @@ class NewEntry(Struct, frozen=True):
     key: str | None = None
     headers: Mapping[str, str] | None = None
     if_version: str | None = None
+    priority: int | None = None
+    due: int | None = None
+    delay_ms: int | None = None
+    idempotency_key: str | None = None
 
 
 class Entry(Struct, frozen=True, dict=True):
@@ -154,7 +165,7 @@ class QueueStats(Struct, frozen=True):
     """A queue and what is in it; expired entries do not count.
 
     bytes: of data, in UTF-8. oldest: unix ms of the last append of the entry at the front; None when empty.
-    cursor: the tail.
+    cursor: the tail. consumers: where they were asked for, as `stats` does and `queues` does not.
     """
 
     id: str
@@ -165,6 +176,7 @@ class QueueStats(Struct, frozen=True):
     bytes: int
     oldest: int | None
     cursor: str | None
+    consumers: tuple[Consumer, ...] = ()
 
 
 class Space(Struct, frozen=True):
@@ -179,3 +191,9 @@ class Health(Struct, frozen=True):
 
     ready: bool
     detail: str = ""
+
+
+def require_many(entries: object) -> None:
+    """One dict or bytes given instead of a list would be taken apart silently. Raises TypeError."""
+    if isinstance(entries, str | bytes | bytearray | memoryview | Mapping | NewEntry):
+        raise TypeError(f"entries is a list or another iterable of entries, not one {type(entries).__name__}")

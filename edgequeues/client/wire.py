@@ -40,21 +40,21 @@ class Call(Struct, frozen=True):
 
 def append(dxn: str, entries: Iterable[object], *, actor: str | None = None) -> Call:
     """Append up to 1,000 entries, all or nothing. Raises ValueError or TypeError for data without a JSON form."""
-    given = [_entry(entry) for entry in entries]
+    given = [entry_text(entry) for entry in entries]
     body = b'{"entries":[' + b",".join(line for line, _ in given) + b"]}"
     named = all(has_id for _, has_id in given)
-    query = _query(actor=actor)
-    return Call("POST", _path(dxn), query=query, headers=(JSON,), body=body, repeatable=named)
+    query = pairs(actor=actor)
+    return Call("POST", path_of(dxn), query=query, headers=(JSON,), body=body, repeatable=named)
 
 
 def append_lines(dxn: str, *, actor: str | None = None) -> Call:
     """Append a stream of lines; the body comes from elsewhere, and with it whether it may be sent twice."""
-    return Call("POST", _path(dxn), query=_query(actor=actor), headers=(NDJSON,))
+    return Call("POST", path_of(dxn), query=pairs(actor=actor), headers=(NDJSON,))
 
 
 def line(entry: object) -> tuple[bytes, bool]:
-    """Return an entry as a line of NDJSON, and whether it names its id. Raises ValueError, TypeError."""
-    encoded, has_id = _entry(entry)
+    """Return an entry as a line of NDJSON, and whether it may be sent twice. Raises ValueError, TypeError."""
+    encoded, has_id = entry_text(entry)
     if b"\n" in encoded:
         raise ValueError(
             "a streamed entry is one line: its JSON holds a line break; use append, or re-encode it"
@@ -76,7 +76,7 @@ def read(
     wait_s: float | None = None,
 ) -> Call:
     """Read part of a queue; None leaves a bound out."""
-    query = _query(
+    query = pairs(
         after=after,
         before=before,
         limit=limit,
@@ -88,7 +88,7 @@ def read(
     )
     return Call(
         "GET",
-        _path(dxn),
+        path_of(dxn),
         query=query + _ids(ids),
         repeatable=True,
         patience_s=0.0 if wait_s is None else wait_s,
@@ -100,13 +100,13 @@ def subscribe(dxn: str, *, after: str | None, last_event_id: str | None, type: s
     headers: Pairs = (("accept", "text/event-stream"), ("accept-encoding", "identity"))
     if last_event_id is not None:
         headers += (("last-event-id", last_event_id),)
-    query = _query(after=after, type=type)
-    return Call("GET", _path(dxn, "subscribe"), query=query, headers=headers, repeatable=True)
+    query = pairs(after=after, type=type)
+    return Call("GET", path_of(dxn, "subscribe"), query=query, headers=headers, repeatable=True)
 
 
 def get(dxn: str) -> Call:
     """Fetch the object that `dxn` names."""
-    return Call("GET", _path(dxn), repeatable=True)
+    return Call("GET", path_of(dxn), repeatable=True)
 
 
 def delete(
@@ -118,34 +118,39 @@ def delete(
     through: str | None = None,
 ) -> Call:
     """Delete the object that `dxn` names, or of a queue: objects by id, or a range."""
-    query = _query(after=after, before=before, through=through)
+    query = pairs(after=after, before=before, through=through)
     patience_s = RANGE_DELETE_PATIENCE_S if query else 0.0
-    return Call("DELETE", _path(dxn), query=query + _ids(ids), patience_s=patience_s)
+    return Call("DELETE", path_of(dxn), query=query + _ids(ids), patience_s=patience_s)
 
 
 def get_config(dxn: str) -> Call:
     """Fetch the settings of a queue."""
-    return Call("GET", _path(dxn, "config"), repeatable=True)
+    return Call("GET", path_of(dxn, "config"), repeatable=True)
 
 
 def put_config(dxn: str, config: QueueConfig) -> Call:
     """Replace all settings; makes the queue where it is not there."""
-    return Call("PUT", _path(dxn, "config"), headers=(JSON,), body=msgspec.json.encode(config))
+    return Call("PUT", path_of(dxn, "config"), headers=(JSON,), body=msgspec.json.encode(config))
 
 
 def patch_config(dxn: str, change: ConfigChange) -> Call:
     """Change some settings."""
-    return Call("PATCH", _path(dxn, "config"), headers=(JSON,), body=msgspec.json.encode(change))
+    return Call("PATCH", path_of(dxn, "config"), headers=(JSON,), body=msgspec.json.encode(change))
+
+
+def delete_queue(dxn: str) -> Call:
+    """Remove a queue with all that is in it."""
+    return Call("DELETE", path_of(dxn, "config"), patience_s=RANGE_DELETE_PATIENCE_S)
 
 
 def get_stats(dxn: str) -> Call:
     """Fetch a queue's counters."""
-    return Call("GET", _path(dxn, "stats"), repeatable=True)
+    return Call("GET", path_of(dxn, "stats"), repeatable=True)
 
 
 def list_spaces(*, after: str | None = None, limit: int | None = None) -> Call:
     """Fetch a page of spaces."""
-    return Call("GET", "/v1/spaces", query=_query(after=after, limit=limit), repeatable=True)
+    return Call("GET", "/v1/spaces", query=pairs(after=after, limit=limit), repeatable=True)
 
 
 def list_queues(
@@ -153,7 +158,7 @@ def list_queues(
 ) -> Call:
     """Fetch a page of a space's queues."""
     path = f"/v1/spaces/{quote(space, safe='')}/queues"
-    return Call("GET", path, query=_query(after=after, limit=limit, tag=tag), repeatable=True)
+    return Call("GET", path, query=pairs(after=after, limit=limit, tag=tag), repeatable=True)
 
 
 def health() -> Call:
@@ -171,10 +176,14 @@ class WireNew(Struct, frozen=True, omit_defaults=True):
     key: str | None = None
     headers: Mapping[str, str] | None = None
     if_version: str | None = None
+    priority: int | None = None
+    due: int | None = None
+    delay_ms: int | None = None
+    idempotency_key: str | None = None
 
 
-def _entry(given: object) -> tuple[bytes, bool]:
-    """Return the JSON of an entry, and whether it is known to name its object."""
+def entry_text(given: object) -> tuple[bytes, bool]:
+    """Return the JSON of an entry, and whether it names its object or has an idempotency key."""
     entry = given if isinstance(given, NewEntry) else NewEntry(given)
     data = entry.data
     has_id = entry.id is not None or (isinstance(data, Mapping) and isinstance(data.get("id"), str))
@@ -186,11 +195,16 @@ def _entry(given: object) -> tuple[bytes, bool]:
         key=entry.key,
         headers=entry.headers,
         if_version=entry.if_version,
+        priority=entry.priority,
+        due=entry.due,
+        delay_ms=entry.delay_ms,
+        idempotency_key=entry.idempotency_key,
     )
-    return msgspec.json.encode(wire), has_id
+    return msgspec.json.encode(wire), has_id or entry.idempotency_key is not None
 
 
-def _path(dxn: str, leaf: str = "") -> str:
+def path_of(dxn: str, leaf: str = "") -> str:
+    """Return the path of a queue or object, or of something below it."""
     try:
         address = str(parse(dxn))
     except InvalidDxn as error:
@@ -198,7 +212,8 @@ def _path(dxn: str, leaf: str = "") -> str:
     return f"/v1/{address}" + (f"/{leaf}" if leaf else "")
 
 
-def _query(**given: str | int | None) -> Pairs:
+def pairs(**given: str | int | None) -> Pairs:
+    """Return a query of what is not None."""
     return tuple((name, str(value)) for name, value in given.items() if value is not None)
 
 

@@ -1,0 +1,226 @@
+"""The verbs of work queues, a part of `Client`.
+
+Lists of leases and ids may have any length: they go in calls of up to 1,000. What is said of leases can be repeated,
+and is, where a call fails on the way; a failure in the middle leaves the first calls done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+
+from edgequeues.client import answers, wire, work_answers, work_wire
+from edgequeues.client.http import Transport
+from edgequeues.client.messages import (
+    Answered,
+    Consumer,
+    ConsumerRules,
+    DeadLetter,
+    Explanation,
+    Failed,
+    LetterPage,
+    Line,
+    Pulled,
+    Replayed,
+    StandingPage,
+    Start,
+)
+from edgequeues.client.values import AppendAnswer, require_many
+
+PAGE_LETTERS = 1_000
+
+
+class WorkVerbs:
+    """What is done with messages, consumers and dead letters. `consumer` may be left out where there is one, or
+    one called `default`.
+    """
+
+    _transport: Transport
+
+    # -- messages ----------------------------------------------------------------------------------------
+
+    async def push(self, dxn: str, entries: Iterable[object]) -> AppendAnswer:
+        """Append up to 1,000 messages, all or nothing; when this returns they are on disk.
+
+        entries: as for `append`. The queue is made as a work queue by its first push.
+        Repeated by itself only if every entry has an idempotency key. Raises Refused: `exists` for other data
+        under an id that is there, `queue_full`, `idempotency_mismatch`.
+        """
+        require_many(entries)
+        return answers.appended(await self._transport.send(work_wire.push(dxn, entries)))
+
+    async def push_all(self, dxn: str, entries: Iterable[object]) -> AsyncGenerator[AppendAnswer, None]:
+        """Push any number of messages in calls of up to 1,000 and 8 MiB; yield the answer of each.
+
+        After an exception the calls not answered are unknown; with idempotency keys all may be pushed again.
+        """
+        require_many(entries)
+        for call in work_wire.pushes(dxn, entries):
+            yield answers.appended(await self._transport.send(call))
+
+    async def pull(
+        self,
+        dxn: str,
+        *,
+        batch: int = 1,
+        lease_ms: int | None = None,
+        consumer: str | None = None,
+        worker: str | None = None,
+        wait_s: float | None = None,
+    ) -> Pulled:
+        """Lease messages; they are hidden from others until the lease is answered or lapses. Never repeated.
+
+        batch: 1 to 100. About 4 MiB of data end a batch sooner.
+        lease_ms: 1 to 43,200,000. None: as the consumer has it.
+        worker: how the caller calls itself, shown by `explain`.
+        wait_s: seconds, up to 60, to wait for the first message.
+        Raises Refused: `queue_not_found`, `no_consumer`, `consumer_not_found`.
+        """
+        call = work_wire.pull(
+            dxn, consumer=consumer, batch=batch, lease_ms=lease_ms, worker=worker, wait_s=wait_s
+        )
+        return work_answers.pulled(await self._transport.send(call))
+
+    async def ack(self, dxn: str, leases: Iterable[str]) -> list[Answered]:
+        """Finish messages; return what became of each lease, in order."""
+        return await self._answer(leases, lambda part: work_wire.ack(dxn, part))
+
+    async def retry(
+        self,
+        dxn: str,
+        leases: Iterable[str | Failed],
+        *,
+        delay_ms: int | None = None,
+        error: str | None = None,
+        permanent: bool = False,
+    ) -> list[Answered]:
+        """Give attempts up, so that the messages are tried again, or are dead letters after the last attempt.
+
+        leases: each as a text, to which the other parameters apply, or as a Failed with its own.
+        delay_ms: up to 365 days. None: as the consumer's back-off says. error: up to 4,096 characters.
+        permanent: not to be tried again.
+        """
+        if isinstance(leases, str):
+            raise TypeError("leases come as a list or another iterable, not as one string")
+        failed = [
+            one if isinstance(one, Failed) else Failed(one, delay_ms, error, permanent) for one in leases
+        ]
+        found: list[Answered] = []
+        for part in work_wire.parts(failed):
+            found += work_answers.verdicts(await self._transport.send(work_wire.retry(dxn, part)))
+        return found
+
+    async def release(self, dxn: str, leases: Iterable[str]) -> list[Answered]:
+        """Give messages back untouched: they are ready at once, and the attempts do not count."""
+        return await self._answer(leases, lambda part: work_wire.release(dxn, part))
+
+    async def extend(self, dxn: str, leases: Iterable[str], lease_ms: int) -> list[Answered]:
+        """Have leases end `lease_ms` from now. One that has lapsed stays so (`lapsed`)."""
+        return await self._answer(leases, lambda part: work_wire.extend(dxn, part, lease_ms))
+
+    async def skip(self, dxn: str, object_id: str, *, consumer: str | None = None) -> None:
+        """Give up a message that nobody holds, so that its line goes on; it becomes a dead letter.
+
+        Raises Refused: `entry_not_found`, or `invalid_request` while it is leased.
+        """
+        answers.checked(await self._transport.send(work_wire.skip(dxn, object_id, consumer=consumer)))
+
+    # -- looking -----------------------------------------------------------------------------------------
+
+    async def peek(
+        self,
+        dxn: str,
+        *,
+        states: Iterable[str] = (),
+        consumer: str | None = None,
+        after: int | None = None,
+        limit: int | None = None,
+    ) -> StandingPage:
+        """Look at messages by position, without changing anything.
+
+        states: some of `scheduled`, `waiting`, `ready`, `leased`, `backoff`. None named: all.
+        after: a position, as `resume` gives it. limit: 1 to 1,000. None: 100.
+        """
+        call = work_wire.peek(dxn, consumer=consumer, states=states, after=after, limit=limit)
+        return work_answers.standings(await self._transport.send(call))
+
+    async def explain(self, dxn: str, object_id: str) -> list[Explanation]:
+        """Say for each consumer why a message is not delivered now. Raises Refused: `entry_not_found`."""
+        answer = await self._transport.send(work_wire.explain(dxn, object_id))
+        return answers.decoded(answer, work_answers.Explained).consumers
+
+    async def lines(self, dxn: str, *, consumer: str | None = None, limit: int | None = None) -> list[Line]:
+        """Return the ordering keys whose messages wait, the longest lines first. limit: 1 to 1,000. None: 100."""
+        answer = await self._transport.send(work_wire.lines(dxn, consumer=consumer, limit=limit))
+        return answers.decoded(answer, work_answers.Lines).lines
+
+    # -- consumers ---------------------------------------------------------------------------------------
+
+    async def consumers(self, dxn: str) -> list[Consumer]:
+        """Return the consumers of a queue with their rules and counts. Raises Refused: `queue_not_found`."""
+        answer = await self._transport.send(work_wire.list_consumers(dxn))
+        return answers.decoded(answer, work_answers.Consumers).consumers
+
+    async def put_consumer(
+        self, dxn: str, name: str, rules: ConsumerRules | None = None, *, start: Start = "new"
+    ) -> Consumer:
+        """Make a consumer, or replace all its rules. start: is a new one given what is there already (`beginning`)?
+
+        Raises Refused: `queue_not_found`, or `invalid_request` for rules that cannot be, or another ordering.
+        """
+        call = work_wire.put_consumer(dxn, name, rules or ConsumerRules(), start=start)
+        return answers.decoded(await self._transport.send(call), Consumer)
+
+    async def delete_consumer(self, dxn: str, name: str) -> None:
+        """Remove a consumer with what it had still to do. Raises Refused: `consumer_not_found`."""
+        answers.checked(await self._transport.send(work_wire.delete_consumer(dxn, name)))
+
+    # -- dead letters ------------------------------------------------------------------------------------
+
+    async def dead_letters(
+        self, dxn: str, *, after: int | None = None, limit: int | None = None
+    ) -> LetterPage:
+        """Return dead letters that lie in this queue. after, limit: as for `peek`."""
+        call = work_wire.dead(dxn, after=after, limit=limit)
+        return work_answers.letters(await self._transport.send(call))
+
+    async def iterate_dead_letters(
+        self, dxn: str, *, after: int | None = None, page_size: int = PAGE_LETTERS
+    ) -> AsyncGenerator[DeadLetter, None]:
+        """Yield all dead letters of a queue, page by page."""
+        while True:
+            page = await self.dead_letters(dxn, after=after, limit=page_size)
+            for letter in page.letters:
+                yield letter
+            after = page.resume
+            if after is None:
+                return
+
+    async def replay(self, dxn: str, object_ids: Iterable[str]) -> list[Replayed]:
+        """Make new messages of dead letters, where they came from, in the order in which they were pushed.
+
+        A letter is replayed once: a second time answers `already`. Of more than 1,000 ids, each thousand is
+        ordered by itself.
+        """
+        found: list[Replayed] = []
+        for part in work_wire.parts(object_ids):
+            answer = await self._transport.send(work_wire.replay(dxn, part))
+            found += answers.decoded(answer, work_answers.Replays).results
+        return found
+
+    # -- queues ------------------------------------------------------------------------------------------
+
+    async def purge(self, dxn: str) -> int:
+        """Delete all that is in a queue now; return how many entries are gone. What is pushed later stays."""
+        return answers.decoded(await self._transport.send(work_wire.purge(dxn)), answers.Deleted).deleted
+
+    async def remove(self, dxn: str) -> None:
+        """Remove a queue with all that is in it and its consumers. Raises Refused: `queue_not_found`."""
+        answers.checked(await self._transport.send(wire.delete_queue(dxn)))
+
+    async def _answer(
+        self, leases: Iterable[str], call: Callable[[Sequence[str]], wire.Call]
+    ) -> list[Answered]:
+        found: list[Answered] = []
+        for part in work_wire.parts(leases):
+            found += work_answers.verdicts(await self._transport.send(call(part)))
+        return found

@@ -7,6 +7,8 @@ import json
 import apsw
 import msgspec
 
+from edgequeues.space import check_work
+
 ROWS_MAX = 5  # of each kind of problem that are named
 
 COUNTERS = """
@@ -61,7 +63,7 @@ DATA = "SELECT id, data FROM queue_entries"
 def problems(db: apsw.Connection) -> list[str]:
     """Return what is wrong, at most ROWS_MAX of a kind; empty is good. Reads every row: blocking."""
     found: list[str] = []
-    for query in QUERIES:
+    for query in QUERIES + check_work.QUERIES:
         found += [str(text) for (text,) in db.execute(f"{query} LIMIT {ROWS_MAX}").fetchall()]
     return found + _not_json(db)
 

@@ -286,8 +286,8 @@ class Desk:
 
     def forget(self, consumer: Consumer, rows: Iterable[Delivery]) -> None:
         """Cancel deliveries of a consumer that is being removed."""
-        for row in rows:
-            self._end(consumer, row, "total_cancelled", last=True)
+        for row in sorted(rows, key=lambda one: -one.position):  # heads of lines last: they make others heads
+            self._end(consumer, row, "total_cancelled")
 
     def close(self) -> list[Victim]:
         """Write the counters down; return the entries that nobody needs any more, which are still to be removed."""
@@ -295,7 +295,7 @@ class Desk:
             consumers.save(self.db, consumer)
         if self.queue.on_ack != "delete":
             return []
-        several = len(self.queue.consumers) > 1
+        several = len(self._consumers) > 1  # one that is going included: what it gives up, others may need
         return [
             Victim(position, size, False)
             for position, size in self._done.items()
@@ -315,12 +315,10 @@ class Desk:
         *,
         gone: bool = False,
         logged: bool = False,
-        last: bool = False,
     ) -> None:
         """Remove a delivery, and give the next of its line its turn.
 
-        gone: the entry is being removed already. logged: the end of this very attempt was written down. last: the
-        consumer is going, so nobody's turn comes.
+        gone: the entry is being removed already. logged: the end of this very attempt was written down.
         """
         counts = consumer.counts
         if total is not None:
@@ -334,7 +332,7 @@ class Desk:
             attempts.remove(self.db, [key])
         if not gone:
             self._done[row.position] = row.size
-        if row.line is not None and row.state != "waiting" and not last:
+        if row.line is not None and row.state != "waiting":
             self._next_in(consumer, row.line)
 
     def _next_in(self, consumer: Consumer, line: str) -> None:

@@ -90,10 +90,12 @@ class WorkVerbs(SpaceBase):
         """Remove a consumer and its deliveries, a bounded number in a turn; return whether there are more."""
         row = self._require(queue)
         found = self._consumer(row, consumer)
-        gone = deliveries.some(self.db, found.consumer_id, REMOVED_ROWS)
         desk = self._desk(row)
+        if found.filling:  # what the others have finished waits for it, too
+            desk.fill(found, FILL_ROWS)
+        gone = deliveries.some(self.db, found.consumer_id, REMOVED_ROWS)
         desk.forget(found, gone)
-        if len(gone) == REMOVED_ROWS:
+        if found.filling or len(gone) == REMOVED_ROWS:
             self._worked(desk)
             return True
         row.consumers.remove(found)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from edgequeues.control import Control
-from edgequeues.http import dxos, native
+from edgequeues.http import cloudflare, dxos, native
 from edgequeues.http.auth import Auth
 from edgequeues.http.hosts import Hosts, Origins
 from edgequeues.http.pages import make_pages
@@ -55,6 +55,7 @@ async def open_app(
             dialects = [
                 native.dialect(router, waits, body_bytes_max=chosen.body_bytes_max),
                 dxos.dialect(router, waits, body_bytes_max=chosen.body_bytes_max),
+                cloudflare.dialect(router, waits),
             ]
             yield Server(
                 dialects,

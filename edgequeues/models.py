@@ -24,11 +24,17 @@ Kind = Literal["log", "work"]
 Ordering = Literal["unordered", "fifo", "per_key"]
 Start = Literal["new", "beginning"]
 OnAck = Literal["keep", "delete"]
+LetterBody = Literal["original", "envelope"]
+ReplayOutcome = Literal["replayed", "already", "no_queue", "later", "unknown"]
+Reason = Literal["exhausted", "permanent", "skipped"]
 Verdict = Literal["done", "finished", "stale", "lapsed", "superseded", "unknown"]
 UNIX_MS_MAX = 253_402_300_799_999  # the last moment whose year has four digits
 Priority = Annotated[int, Meta(ge=0, le=9)]
 UnixMs = Annotated[int, Meta(ge=0, le=UNIX_MS_MAX)]
+Batch = Annotated[int, Meta(ge=1, le=PULL_MAX)]
 LeaseMs = Annotated[int, Meta(ge=1, le=LEASE_MS_MAX)]
+FilterText = Annotated[str, Meta(min_length=1, max_length=4_096)]
+PerSecond = Annotated[float, Meta(ge=0.01, le=10_000)]
 TtlMs = Annotated[int, Meta(ge=1, le=TTL_MS_MAX)]
 
 
@@ -170,11 +176,15 @@ WORK_QUEUE = QueueConfig(kind="work", on_ack="delete", mutable=False)  # where n
 
 
 class QueueInfo(Struct, frozen=True):
-    """A queue as listed. `entries` and `bytes` never include expired ones (`bytes`: of data, in UTF-8)."""
+    """A queue as listed. `entries` and `bytes` never include expired ones (`bytes`: of data, in UTF-8).
+
+    configured: unix ms at which its settings last changed; None: never.
+    """
 
     id: str
     config: QueueConfig
     created: int
+    configured: int | None
     entries: int
     bytes: int
     oldest: int | None  # unix ms of the last append of the entry at the front
@@ -193,28 +203,33 @@ class ConsumerConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
     ordering: unordered; fifo: one line for the whole queue; per_key: one line for each ordering key.
     lease_ms: how long a message is hidden once it was handed out, where a pull does not say.
+    batch: how many messages are handed out at once, where a pull does not say.
     attempts_max: deliveries of one message in all, the last of which makes it a dead letter; None: no end.
     lapse_delay_ms: a message whose lease lapsed is not handed out again before that time has passed.
     dead_letters: the queue they go to, by name or id; None: the queue's own, made when needed; "": nowhere.
+    dead_letter_body: what dialects without a route for dead letters show of one: the message as it was, or the
+        envelope. The implicit queue of dead letters takes it over from the consumer it is made for.
     facts: texts that a dialect keeps with a consumer; they mean nothing here.
     """
 
     ordering: Ordering = "unordered"
     lease_ms: LeaseMs = 30_000
+    batch: Batch = 1
     attempts_max: Annotated[int, Meta(ge=1, le=1_000_000)] | None = 5
     backoff: Backoff = Backoff()
     lapse_delay_ms: DelayMs = 0
     dead_letters: Annotated[str, Meta(max_length=128)] | None = None
+    dead_letter_body: LetterBody = "original"
     facts: Annotated[dict[str, str], Meta(max_length=16)] = {}
 
 
 class Pull(Struct, frozen=True, forbid_unknown_fields=True):
-    """Ask for up to `batch` messages, hidden from others for `lease_ms` (None: as the consumer has it).
+    """Ask for up to `batch` messages, hidden from others for `lease_ms` (None, both: as the consumer has it).
 
     worker: how the one who asks calls himself; shown by explain.
     """
 
-    batch: Annotated[int, Meta(ge=1, le=PULL_MAX)] = 1
+    batch: Batch | None = None
     lease_ms: LeaseMs | None = None
     worker: Annotated[str, Meta(min_length=1, max_length=256)] | None = None
 
@@ -330,12 +345,50 @@ class Line(Struct, frozen=True):
     waiting: int
 
 
+class Backlog(Struct, frozen=True):
+    """What is still to be done: messages unfinished, those of them that are ready, bytes of data of all.
+
+    oldest: unix ms at which the oldest was appended; None: there is none.
+    """
+
+    unfinished: int
+    ready: int
+    bytes: int
+    oldest: int | None
+
+
+class Purge(Struct, frozen=True):
+    """The last purge of a queue. started: unix ms; None: there was none."""
+
+    started: int | None
+    completed: bool
+
+
+class LetterFilter(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which dead letters of a queue: those for which all holds that is given.
+
+    reason: one of these. queue: where they come from, by id or name. key, type: of the message.
+    since, until: bounds on the unix ms at which they failed, both inclusive.
+    error: a part of the last error, as it is written. replayed: was a new message made of them?
+    """
+
+    reason: Annotated[tuple[Reason, ...], Meta(max_length=8)] = ()
+    queue: FilterText | None = None
+    key: FilterText | None = None
+    type: FilterText | None = None
+    since: UnixMs | None = None
+    until: UnixMs | None = None
+    error: FilterText | None = None
+    replayed: bool | None = None
+
+
 class Replayed(Struct, frozen=True):
     """What became of a dead letter that was to be replayed. message: the id of the message that was made of it.
 
-    outcome: `replayed`; `already`: `message` was made before; `no_queue`: where it came from is gone; `unknown`.
+    outcome: `replayed`; `already`: `message` was made before; `no_queue`: where it came from is gone; `later`: at
+    this pace its turn would come when the message is old already; `unknown`.
     """
 
     id: str
     message: str | None
-    outcome: Literal["replayed", "already", "no_queue", "unknown"]
+    outcome: ReplayOutcome

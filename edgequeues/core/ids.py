@@ -35,6 +35,22 @@ def _ulid_time(now_ms: int) -> str:
     return "".join([_PAIRS[now_ms >> shift & 1023] for shift in (40, 30, 20, 10, 0)])
 
 
+def ulid_to_hex(ulid: str) -> str:
+    """The 128 bits of a ULID as 32 hex digits."""
+    bits = 0
+    for char in ulid.upper():
+        bits = bits << 5 | _CROCKFORD.index(char)
+    return f"{bits:032x}"
+
+
+def hex_to_ulid(text: str) -> str:
+    """The ULID, in upper case, of 32 hex digits. Raises InvalidId."""
+    if _HEX32.fullmatch(text) is None:
+        raise InvalidId(f"queue id {shown(text)}: not 32 hex digits")
+    bits = int(text, 16)
+    return "".join(_CROCKFORD[bits >> shift & 31] for shift in range(125, -1, -5))
+
+
 def shown(text: str) -> str:
     """A text from outside as an error repeats it: quoted, escaped, cut after 80 characters."""
     return repr(text) if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]!r}..."

@@ -44,3 +44,14 @@ async def delete_range(
         )
         deleted += part.deleted
     return deleted
+
+
+async def purge(router: Router, waits: Waits, dxn: Dxn) -> int:
+    """Delete all that is in a queue now; return how many entries that were. Raises QueueNotFound."""
+    space = await router.require(dxn)
+    part = await space.call(SpaceShard.purge, dxn.queue)
+    deleted = part.deleted
+    while part.resume is not None:
+        part = await patiently(lambda: space.call(SpaceShard.purge, dxn.queue, begun=True), waits)
+        deleted += part.deleted
+    return deleted

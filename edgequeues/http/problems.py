@@ -151,8 +151,11 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 
 def fault(error: BaseException) -> Fault:
-    """Look an error up; whatever is not in the table is a bug of ours."""
-    return TABLE.get(type(error), INTERNAL)  # type: ignore[arg-type]
+    """Look an error up, or what it derives from; whatever is not in the table is a bug of ours."""
+    for kind in type(error).__mro__:
+        if kind in TABLE:
+            return TABLE[kind]
+    return INTERNAL
 
 
 def report(error: BaseException, what: str) -> Fault:

@@ -116,12 +116,14 @@ class SpaceBase(Shard):
             raise ConfigConflict(f"kind: {row.queue_id} is a {row.kind} queue")
         if config != row.config:
             self._check_name(config.name, row.queue_id)
+            if config.name not in (None, row.name):
+                self._check_graves(row, [one.config for one in row.consumers], config.name)
             at = self._time()
             self._pass(at)
             if row.paused and not config.paused:
                 self._wake(row)
             # What has expired by the old max_age_ms stays so under a longer one, swept or not.
-            queues.configure(self.db, row, config, retention.aged_ts(row, at))
+            queues.configure(self.db, row, config, retention.aged_ts(row, at), at)
             queues.wake(self.db, row, retention.next_due(self.db, row, at))
             if row.sweep_ts is not None:
                 self._sweep_by(row.sweep_ts, urgent=row.due(at))
@@ -133,7 +135,9 @@ class SpaceBase(Shard):
         entries, size = retention.live(self.db, row, at)
         oldest = log.oldest_live(self.db, row.queue_id, at, retention.aged_ts(row, at))
         tail = self._cursor(row, row.tail)
-        return QueueInfo(row.queue_id, row.config, row.created_ts, entries, size, oldest, tail)
+        return QueueInfo(
+            row.queue_id, row.config, row.created_ts, row.configured_ts, entries, size, oldest, tail
+        )
 
     def _put(
         self, row: Queue, entries: Sequence[NewEntry], actor: str | None = None, *, limited: bool = True
@@ -282,7 +286,9 @@ class SpaceBase(Shard):
         for one in rows:
             queue_id = self._queue_of(one.consumer_id)
             by_queue.setdefault(queue_id, []).append(one)
-        for queue_id, some in by_queue.items():
+        for number, (queue_id, some) in enumerate(by_queue.items()):
+            if number > 0:  # what was given up in another queue may have pushed dead letters out of this one
+                some = [one for one in some if deliveries.get(self.db, one.consumer_id, one.position)]
             desk = self._desk(self._require(queue_id))
             desk.come_due(some)
             self._worked(desk)
@@ -312,15 +318,34 @@ class SpaceBase(Shard):
         named = consumer.config.dead_letters
         if named == "":
             return None
-        if named is not None:
-            return self._find(named) or self._make_worked(named, letters.CONFIG, letters.CONSUMER)
-        own = queues.dead_letters_of(self.db, source.queue_id)
+        # Where it is gone and its name as good as taken, they go to the queue's own.
+        if named is not None and (self._find(named) or queues.owner(self.db, named) is None):
+            return self._find(named) or self._make_worked(
+                named, letters.CONFIG, letters.consumer_for(consumer.config)
+            )
+        own = self._own_grave(source)
         if own is not None:
-            return self._require(own)
+            return own
         name = self._free_name(f"{source.name or source.queue_id}-dlq")
-        grave = self._make_worked(name, letters.CONFIG, letters.CONSUMER)
+        grave = self._make_worked(name, letters.CONFIG, letters.consumer_for(consumer.config))
         queues.set_dead_letters_of(self.db, grave, source.queue_id)
         return grave
+
+    def _own_grave(self, source: Queue) -> Queue | None:
+        found = queues.dead_letters_of(self.db, source.queue_id)
+        return None if found is None else self._require(found)
+
+    def _check_graves(self, row: Queue, rules: Sequence[ConsumerConfig], name: str | None = None) -> None:
+        """Dead letters do not come round again, once these rules hold, or the queue has that name.
+
+        Raises InvalidRequest.
+        """
+
+        def named(text: str) -> Queue | None:
+            return row if text == name else self._find(text)
+
+        if letters.come_round(row, rules, named, self._own_grave):
+            raise InvalidRequest(f"dead_letters: they would come back to queue {row.name or row.queue_id}")
 
     def _free_name(self, wanted: str) -> str:
         """The name itself, or one like it that no queue has."""
@@ -337,6 +362,7 @@ class SpaceBase(Shard):
         return row
 
     def _make_consumer(self, row: Queue, name: str, rules: ConsumerConfig, *, start: Start) -> Consumer:
+        self._check_graves(row, [rules])
         home, at = self._home(), self._time()
         home.position += 1  # never used for anything else
         store.save(self.db, home)

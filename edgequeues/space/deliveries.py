@@ -150,6 +150,10 @@ FIRST_READY = (
     "SELECT (SELECT updated_ts FROM queue_entries WHERE id = entry_id) FROM deliveries"
     " WHERE consumer_id = ? AND rank = ? AND state = 'ready' ORDER BY turn LIMIT 1"
 )
+OLDEST = (
+    "SELECT e.updated_ts FROM deliveries d JOIN queue_entries e ON e.id = d.entry_id"
+    " WHERE d.consumer_id = ? ORDER BY d.entry_id LIMIT 1"
+)
 BEHIND = "SELECT 1 FROM deliveries WHERE consumer_id = ? AND line = ? AND entry_id < ? LIMIT ?"
 STANDING = (
     f"SELECT {', '.join('d.' + column for column in _ROW.split(', '))}, {ENTRY} FROM deliveries d"
@@ -207,6 +211,12 @@ def oldest_ready(db: apsw.Connection, consumer_id: int) -> int | None:
     """Unix ms at which the message was appended that is handed out next; the earliest of any priority."""
     found = (db.execute(FIRST_READY, (consumer_id, rank)).get for rank in range(10))
     return min((ts for ts in found if ts is not None), default=None)
+
+
+def oldest(db: apsw.Connection, consumer_id: int) -> int | None:
+    """Unix ms at which the oldest unfinished message was appended, in whatever state it is."""
+    updated: int | None = db.execute(OLDEST, (consumer_id,)).get
+    return updated
 
 
 def behind(db: apsw.Connection, consumer_id: int, line: str, position: int, limit: int) -> int:

@@ -17,6 +17,7 @@ from edgequeues.models import (
     Entry,
     NewEntry,
     Page,
+    Purge,
     QueueConfig,
     QueueInfo,
     QueueList,
@@ -24,6 +25,7 @@ from edgequeues.models import (
 )
 from edgequeues.space import consumers, dedup, log, pages, queues, retention
 from edgequeues.space.base import SpaceBase
+from edgequeues.space.queues import Queue
 from shards.shard import grows
 
 KEYS_FORGOTTEN = 1_000  # idempotency keys of a queue that goes, in one turn
@@ -86,14 +88,37 @@ class LogVerbs(SpaceBase):
         low = 0 if after is None else self._position(row, after)
         last = row.tail if through is None else self._position(row, through)
         end = last if before is None else min(last, self._position(row, before) - 1)
-        victims = log.between(
-            self.db, row.queue_id, low, end, ENTRIES_MAX + 1, at=at, aged_ts=retention.aged_ts(row, at)
-        )
+        deleted, reached = self._clear(row, low, end, at)
+        if reached is None:
+            return Deleted(deleted)
+        return Deleted(deleted, self._cursor(row, reached), self._cursor(row, last))
+
+    def purge(self, queue: str, *, begun: bool = False) -> Deleted:
+        """Delete all there is now, a bounded part of it in a turn. Where `resume` of the answer is not None, call
+        again with `begun`: what was appended since the first call stays.
+
+        Raises QueueNotFound.
+        """
+        row, at = self._require(queue), self._time()
+        if not begun:
+            self._pass(at)
+            queues.purge(self.db, row, at)
+        deleted, reached = self._clear(row, 0, row.purge_through, at)
+        return Deleted(deleted, None if reached is None else self._cursor(row, reached))
+
+    def purge_state(self, queue: str) -> Purge:
+        """How far the last purge has come. Raises QueueNotFound."""
+        row = self._require(queue)
+        left = any(one.position <= row.purge_through for one in log.oldest(self.db, row.queue_id, 1))
+        return Purge(row.purge_ts, completed=row.purge_ts is not None and not left)
+
+    def _clear(self, row: Queue, low: int, end: int, at: int) -> tuple[int, int | None]:
+        """Delete entries from above `low` up to `end`; return how many, and where to go on after if there are more."""
+        past = retention.aged_ts(row, at)
+        victims = log.between(self.db, row.queue_id, low, end, ENTRIES_MAX + 1, at=at, aged_ts=past)
         some = retention.within(victims[:ENTRIES_MAX], retention.SWEEP_BYTES)
         deleted = self._drop(row, some)
-        if len(some) == len(victims):
-            return Deleted(deleted)
-        return Deleted(deleted, self._cursor(row, some[-1].position), self._cursor(row, last))
+        return deleted, None if len(some) == len(victims) else some[-1].position
 
     # -- queues -----------------------------------------------------------------------------------------
 
@@ -124,6 +149,11 @@ class LogVerbs(SpaceBase):
         rows = queues.page(self.db, after, limit + 1)
         resume = rows[limit - 1].queue_id if len(rows) > limit else None
         return QueueList([self._info(row) for row in rows[:limit]], resume)
+
+    @grows
+    def create(self, config: QueueConfig) -> QueueInfo:
+        """Make a new queue, without consumers. Raises NameTaken, InvalidRequest."""
+        return self._info(self._make(self._new_id(), config))
 
     @grows
     def configure(self, queue: str, config: QueueConfig) -> QueueInfo:

@@ -42,12 +42,16 @@ ALTER TABLE queues ADD COLUMN retain_acked_ms INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE queues ADD COLUMN delay_ms        INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE queues ADD COLUMN depth_max       INTEGER;
 ALTER TABLE queues ADD COLUMN paused          INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE queues ADD COLUMN configured_ts   INTEGER;  -- unix ms; NULL: not since it was made
+ALTER TABLE queues ADD COLUMN purge_ts        INTEGER;  -- unix ms at which the last purge began
+ALTER TABLE queues ADD COLUMN purge_through   INTEGER NOT NULL DEFAULT 0;  -- and the tail then
 CREATE UNIQUE INDEX queues_dlq_of ON queues (dlq_of) WHERE dlq_of IS NOT NULL;
 """
 _SETTINGS = "max_age_ms, max_entries, mutable, on_ack, retain_acked_ms, delay_ms, depth_max, paused"
 COLUMNS = (
     "queue_id, name, kind, max_age_ms, max_entries, mutable, created_ts,"
-    " entries, bytes, changes, tail, aged_ts, sweep_ts, on_ack, retain_acked_ms, delay_ms, depth_max, paused"
+    " entries, bytes, changes, tail, aged_ts, sweep_ts, on_ack, retain_acked_ms, delay_ms, depth_max, paused,"
+    " configured_ts, purge_ts, purge_through"
 )
 BY_ID = f"SELECT {COLUMNS} FROM queues WHERE queue_id = ?"
 BY_NAME = f"SELECT {COLUMNS} FROM queues WHERE name_snake = ? AND name = ?"
@@ -66,9 +70,10 @@ REMOVE = "DELETE FROM queues WHERE queue_id = ?"
 COUNT = "UPDATE queues SET entries = ?, bytes = ?, changes = ?, tail = ? WHERE queue_id = ?"
 WAKE = "UPDATE queues SET sweep_ts = ? WHERE queue_id = ?"
 CONFIGURE = (
-    f"UPDATE queues SET (name, name_snake, {_SETTINGS}, aged_ts, changes)"
-    " = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) WHERE queue_id = ?"
+    f"UPDATE queues SET (name, name_snake, {_SETTINGS}, aged_ts, changes, configured_ts)"
+    " = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) WHERE queue_id = ?"
 )
+PURGE = "UPDATE queues SET purge_ts = ?, purge_through = ? WHERE queue_id = ?"
 
 
 class Queue(Struct):
@@ -92,6 +97,9 @@ class Queue(Struct):
     delay_ms: int
     depth_max: int | None
     paused: bool
+    configured_ts: int | None = None
+    purge_ts: int | None = None
+    purge_through: int = 0
     consumers: list[Consumer] = []
     dropped: list[Victim] = []  # entries removed in this turn whose deliveries are still there
 
@@ -188,7 +196,7 @@ def wake(db: apsw.Connection, queue: Queue, sweep_ts: int | None) -> None:
         db.execute(WAKE, (sweep_ts, queue.queue_id))
 
 
-def configure(db: apsw.Connection, queue: Queue, config: QueueConfig, aged_ts: int) -> None:
+def configure(db: apsw.Connection, queue: Queue, config: QueueConfig, aged_ts: int, now_ms: int) -> None:
     """Replace the settings (the kind stays), and set `aged_ts`."""
     queue.name, queue.mutable = config.name, config.mutable
     queue.max_age_ms, queue.max_entries = config.max_age_ms, config.max_entries
@@ -198,10 +206,17 @@ def configure(db: apsw.Connection, queue: Queue, config: QueueConfig, aged_ts: i
         config.delay_ms,
     )
     queue.depth_max, queue.paused = config.depth_max, config.paused
-    queue.aged_ts = aged_ts
+    queue.aged_ts, queue.configured_ts = aged_ts, now_ms
     queue.changes += 1
     snake = None if config.name is None else ids.snake(config.name)
-    db.execute(CONFIGURE, (config.name, snake, *_settings(config), aged_ts, queue.changes, queue.queue_id))
+    values = (config.name, snake, *_settings(config), aged_ts, queue.changes, now_ms, queue.queue_id)
+    db.execute(CONFIGURE, values)
+
+
+def purge(db: apsw.Connection, queue: Queue, now_ms: int) -> None:
+    """Note that a purge begins: of what is there now, and of nothing that comes later."""
+    queue.purge_ts, queue.purge_through = now_ms, queue.tail
+    db.execute(PURGE, (now_ms, queue.tail, queue.queue_id))
 
 
 def dead_letters_of(db: apsw.Connection, queue_id: str) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from edgequeues.core import leases
+from edgequeues.core import ids, leases
 from edgequeues.core.errors import (
     ConsumerNotFound,
     EntryNotFound,
@@ -20,27 +20,25 @@ from edgequeues.models import (
     PRIORITY,
     WORK_QUEUE,
     AppendAnswer,
+    Backlog,
     ConsumerConfig,
     ConsumerInfo,
-    Entry,
     Explanation,
     Line,
     NewEntry,
     Pull,
     Pulled,
-    Replayed,
+    QueueConfig,
+    QueueInfo,
     Retry,
     Standing,
     Start,
     Verdict,
 )
-from edgequeues.space import consumers, deadletters, deliveries, explaining, letters, log
+from edgequeues.space import consumers, deliveries, explaining, log
 from edgequeues.space.base import DEFAULT, SpaceBase
 from edgequeues.space.consumers import Consumer
-from edgequeues.space.deadletters import DeadLetter
 from edgequeues.space.desk import Desk
-from edgequeues.space.letters import Envelope
-from edgequeues.space.log import Victim
 from edgequeues.space.queues import Queue
 from shards.shard import grows
 
@@ -76,15 +74,32 @@ class WorkVerbs(SpaceBase):
         Raises QueueNotFound, InvalidRequest for another ordering than it has.
         """
         row = self._require(queue)
-        self._check_grave(row, rules)
+        self._check_grave(rules)
         found = next((one for one in row.consumers if one.name == consumer), None)
         if found is None:
             found = self._make_consumer(row, consumer, rules, start=start)
         elif rules.ordering != found.config.ordering:
             raise InvalidRequest(f"ordering: fixed, {consumer} has {found.config.ordering}")
         else:
+            self._check_graves(row, [rules])
             consumers.configure(self.db, found, rules)
         return self._consumer_info(found)
+
+    @grows
+    def provision(self, queue: str, config: QueueConfig, rules: ConsumerConfig) -> QueueInfo:
+        """Make a work queue whose consumer `default` has these rules, or give both their settings anew.
+
+        Raises as `configure` and `consume` do.
+        """
+        row = self._find(queue)
+        if row is None:
+            self._check_grave(rules)
+            return self._info(self._make_worked(queue, config, rules))
+        if config.name is None and not ids.is_ulid(queue):
+            config = msgspec.structs.replace(config, name=queue)
+        info = self._reconfigured(row, config)
+        self.consume(row.queue_id, DEFAULT, rules, start="beginning")
+        return info
 
     def dismiss(self, queue: str, consumer: str) -> bool:
         """Remove a consumer and its deliveries, a bounded number in a turn; return whether there are more."""
@@ -108,6 +123,23 @@ class WorkVerbs(SpaceBase):
         self._settle()
         row = self._require(queue)
         return [self._consumer_info(one) for one in row.consumers]
+
+    def rules(self, queue: str, consumer: str | None = None) -> ConsumerConfig:
+        """The rules of a consumer. Raises QueueNotFound, NoConsumer, ConsumerNotFound."""
+        return self._consumer(self._require(queue), consumer).config
+
+    def backlog(self, queue: str) -> Backlog:
+        """What is still to be done by the consumer that is meant where none is named; all entries where nobody is.
+
+        Raises QueueNotFound.
+        """
+        row = self._require(queue)
+        if not row.consumers:
+            info = self._info(row)
+            return Backlog(info.entries, info.entries, info.bytes, info.oldest)
+        found = self._consumer(row, None if len(row.consumers) == 1 else row.consumers[0].name)
+        oldest = deliveries.oldest(self.db, found.consumer_id)
+        return Backlog(found.counts.unfinished, found.counts.ready, found.bytes, oldest)
 
     # -- handing out ------------------------------------------------------------------------------------
 
@@ -183,41 +215,6 @@ class WorkVerbs(SpaceBase):
         found = self._consumer(row, consumer)
         return explaining.lines(self.db, found, limit)
 
-    # -- dead letters -----------------------------------------------------------------------------------
-
-    def dead_letters(self, queue: str, after: int, limit: int) -> list[tuple[Entry, Envelope]]:
-        """Dead letters with their facts, by position from above `after`. Entries of other origin are left out."""
-        row, at = self._require(queue), self._time()
-        return letters.listed(self.db, row, at, after, limit)
-
-    @grows
-    def replay(self, queue: str, object_ids: Sequence[str]) -> list[Replayed]:
-        """Make new messages of dead letters where they came from, in the order they were appended there.
-
-        Each once: one that was replayed before reports the message that was made then. The answer is in the order
-        in which the messages were made.
-        """
-        row = self._require(queue)
-        found = letters.of_objects(self.db, row, object_ids)
-        known = {entry.id for entry, _ in found}
-        results = [Replayed(one, None, "unknown") for one in object_ids if one not in known]
-        for entry, letter in sorted(found, key=lambda pair: (pair[1].source_id, pair[1].source_position)):
-            results.append(self._replay(row, entry, letter))
-        return results
-
-    def _replay(self, row: Queue, entry: Entry, letter: DeadLetter) -> Replayed:
-        if letter.replay_id is not None:
-            return Replayed(entry.id, letter.replay_id, "already")
-        source = self._find(letter.source_id)
-        if source is None:
-            return Replayed(entry.id, None, "no_queue")
-        [made] = self._put(source, [letters.again(entry)]).results
-        deadletters.replayed(self.db, entry.position, self._time(), made.id)
-        desk = self._desk(row)
-        desk.cancel([Victim(entry.position, 0, False)])
-        self._worked(desk)
-        return Replayed(entry.id, made.id, "replayed")
-
     # -- rows -------------------------------------------------------------------------------------------
 
     def _consumer(self, row: Queue, name: str | None) -> Consumer:
@@ -268,20 +265,9 @@ class WorkVerbs(SpaceBase):
             raise EntryNotFound(f"object {object_id} in queue {row.name or row.queue_id}")
         return found[0]
 
-    def _check_grave(self, row: Queue, rules: ConsumerConfig) -> None:
-        """Dead letters go to another queue, which exists, and do not come round again. Raises InvalidRequest."""
-        seen = {row.queue_id}
-        named = rules.dead_letters
-        while named:
-            grave = self._find(named)
-            if grave is None:
-                raise InvalidRequest(f"dead_letters: there is no queue {named}")
-            if grave.queue_id in seen:
-                raise InvalidRequest(f"dead_letters: {named} leads back to {row.name or row.queue_id}")
-            seen.add(grave.queue_id)
-            named = next(
-                (one.config.dead_letters for one in grave.consumers if one.config.dead_letters), None
-            )
+    def _check_grave(self, rules: ConsumerConfig) -> None:
+        if rules.dead_letters and self._find(rules.dead_letters) is None:
+            raise InvalidRequest(f"dead_letters: there is no queue {rules.dead_letters}")
 
     def _consumer_info(self, one: Consumer) -> ConsumerInfo:
         return ConsumerInfo(

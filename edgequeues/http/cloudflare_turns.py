@@ -1,0 +1,204 @@
+"""What one request of the Cloudflare dialect does in a space, as one turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from edgequeues.core.errors import NameTaken, NoConsumer, QueueNotFound
+from edgequeues.http import cloudflare_errors as errors
+from edgequeues.http.cloudflare_codec import RETENTION_S, Answers, Ask, NewConsumer, queue_name
+from edgequeues.http.cloudflare_errors import Refused
+from edgequeues.models import (
+    WORK_QUEUE,
+    Backlog,
+    ConsumerConfig,
+    ConsumerInfo,
+    Entry,
+    Message,
+    NewEntry,
+    Pull,
+    Purge,
+    QueueConfig,
+    QueueInfo,
+    RangeQuery,
+    Verdict,
+)
+from edgequeues.space.base import DEFAULT
+from edgequeues.space.shard import SpaceShard
+from shards.shard import grows
+
+
+class View(Struct, frozen=True):
+    """A queue with its consumers. graves: the names of the queues their dead letters go to, by id."""
+
+    info: QueueInfo
+    consumers: list[ConsumerInfo]
+    graves: dict[str, str]
+
+
+def view(space: SpaceShard, queue: str) -> View:
+    """One queue. Raises QueueNotFound."""
+    consumers = space.consumers(queue)
+    graves: dict[str, str] = {}
+    for one in consumers:
+        named = one.config.dead_letters
+        info = _find(space, named) if named else None
+        if named and info is not None:
+            graves[named] = info.config.name or info.id
+    return View(space.stats(queue), consumers, graves)
+
+
+def views(space: SpaceShard, after: str, limit: int) -> tuple[list[View], str | None]:
+    """Queues by id from above `after`, and where to go on."""
+    page = space.queues(after, limit)
+    return [view(space, info.id) for info in page.queues], page.resume
+
+
+def named(space: SpaceShard, names: Sequence[str]) -> list[View]:
+    """Those queues of these names that there are."""
+    found = [_find(space, name) for name in dict.fromkeys(names)]
+    return [view(space, info.id) for info in found if info is not None and info.config.name in names]
+
+
+@grows
+def create(space: SpaceShard, config: QueueConfig) -> View:
+    """Make a queue, which has no consumer. Raises Refused."""
+    try:
+        return view(space, space.create(config).id)
+    except NameTaken:
+        raise _taken(config.name) from None
+
+
+@grows
+def change(space: SpaceShard, queue: str, changes: dict[str, object]) -> View:
+    """Change settings of a queue. Raises QueueNotFound, Refused."""
+    try:
+        space.reconfigure(queue, changes)
+    except NameTaken:
+        raise _taken(changes["name"]) from None
+    return view(space, queue)
+
+
+def _taken(name: object) -> Refused:
+    return Refused(
+        11009, f"Queue name '{name}' is already taken. Please use a different name and try again.", 409
+    )
+
+
+# -- consumers ----------------------------------------------------------------------------------------------
+
+
+@grows
+def add_consumer(space: SpaceShard, queue: str, new: NewConsumer) -> View:
+    """Make the one consumer; it is given all that waits already. Raises QueueNotFound, Refused."""
+    if space.consumers(queue):
+        raise Refused(
+            errors.CONSUMER_EXISTS,
+            f"workers.api.error.consumer_exists: queue {_name(space, queue)} has a consumer, and only one may be; "
+            "remove that first",
+            409,
+        )
+    space.consume(queue, DEFAULT, _buried(space, new), start="beginning")
+    return view(space, queue)
+
+
+@grows
+def change_consumer(space: SpaceShard, queue: str, consumer: str, new: NewConsumer) -> View:
+    """Replace the rules of a consumer; it keeps its order. Raises QueueNotFound, ConsumerNotFound, Refused."""
+    ordering = space.rules(queue, consumer).ordering
+    space.consume(queue, consumer, replace(_buried(space, new), ordering=ordering))
+    return view(space, queue)
+
+
+def _buried(space: SpaceShard, new: NewConsumer) -> ConsumerConfig:
+    """The rules with the id of the queue for dead letters, which is made where there is none of that name."""
+    if not new.grave:
+        return new.rules
+    info = _find(space, new.grave)
+    if info is None:
+        config = replace(WORK_QUEUE, name=queue_name(new.grave), max_age_ms=RETENTION_S * 1_000)
+        info = space.create(config)
+    return replace(new.rules, dead_letters=info.id)
+
+
+def _find(space: SpaceShard, queue: str) -> QueueInfo | None:
+    try:
+        return space.stats(queue)
+    except QueueNotFound:
+        return None
+
+
+def _name(space: SpaceShard, queue: str) -> str:
+    return space.stats(queue).config.name or queue
+
+
+# -- messages -----------------------------------------------------------------------------------------------
+
+
+@grows
+def push(space: SpaceShard, queue: str, entries: Sequence[NewEntry], *, make: bool = False) -> Backlog:
+    """Append messages. Raises QueueNotFound, QueueFull."""
+    space.push(queue, entries, make=make)
+    return space.backlog(queue)
+
+
+class Handed(Struct, frozen=True):
+    """What a pull gave."""
+
+    messages: list[Message]
+    backlog: Backlog
+
+
+@grows
+def pull(space: SpaceShard, queue: str, ask: Ask, batch: int) -> Handed:
+    """Lease messages, `batch` of them where neither the request nor the consumer says how many.
+
+    Raises QueueNotFound, NoConsumer, Refused where the queue is paused.
+    """
+    facts = space.rules(queue).facts
+    if facts.get("type") == "worker":
+        raise NoConsumer(f"queue {_name(space, queue)} has a Worker for its consumer, none of type http_pull")
+    wanted = ask.batch or int(facts.get("batch_size", batch))
+    pulled = space.pull(queue, None, Pull(wanted, ask.lease_ms))
+    if pulled.paused:
+        raise Refused(
+            errors.PAUSED,
+            f"queue_delivery_paused: delivery from queue {_name(space, queue)} is paused; resume it first",
+            409,
+        )
+    return Handed(pulled.messages, space.backlog(queue))
+
+
+def settle(space: SpaceShard, queue: str, said: Answers) -> tuple[list[Verdict], list[Verdict]]:
+    """Finish messages and give others back. Raises QueueNotFound."""
+    return space.ack(queue, said.acks, even_stale=True), space.retry(queue, said.retries)
+
+
+def extend(space: SpaceShard, queue: str, leases: Sequence[str], lease_ms: int | None) -> list[Verdict]:
+    """Move the ends of leases. Raises QueueNotFound, NoConsumer."""
+    rules = space.rules(queue)
+    return space.extend(queue, leases, rules.lease_ms if lease_ms is None else lease_ms)
+
+
+def peek(space: SpaceShard, queue: str, limit: int) -> list[tuple[Entry, int]]:
+    """Messages that could be pulled now, with their attempts; of a queue without consumers, all that lie there."""
+    try:
+        standing = space.peek(queue, None, ("ready",), 0, limit)
+    except NoConsumer:
+        entries = space.read(queue, RangeQuery(limit=limit)).entries
+        return [(entry, 0) for entry in entries if entry.due is None or entry.due <= space.now_ms]
+    return [(one.entry, one.attempts) for one in standing]
+
+
+def drop(space: SpaceShard, queue: str, object_ids: Sequence[str]) -> list[bool]:
+    """Delete messages one by one; say of each whether it was there. Raises QueueNotFound."""
+    space.stats(queue)
+    return [space.delete_ids(queue, [one]) == 1 for one in object_ids]
+
+
+def purged(space: SpaceShard, queue: str) -> tuple[View, Purge]:
+    """How far the last purge has come. Raises QueueNotFound."""
+    return view(space, queue), space.purge_state(queue)

@@ -30,14 +30,18 @@ class Load(NamedTuple):
 
 
 class Connection:
-    """A socket with at most one request under way. `status` is that of the last answer."""
+    """A socket with at most one request under way. `status` is that of the last answer.
 
-    def __init__(self, port: int) -> None:
+    keep: its body is wanted, too, which must be of known length.
+    """
+
+    def __init__(self, port: int, *, keep: bool = False) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.status = 0
         self.closing = False  # the server said that this answer is the last one here
         self.sent_at = 0.0
+        self._keep = keep
         self._clear()
 
     def _clear(self) -> None:
@@ -58,6 +62,12 @@ class Connection:
             pass
         return time.perf_counter() - self.sent_at
 
+    @property
+    def body(self) -> bytes:
+        """The body of the last answer, all of which was taken."""
+        assert self._keep
+        return self._held.partition(HEAD_END)[2]
+
     def close(self) -> None:
         """Hang up."""
         self.socket.close()
@@ -69,6 +79,8 @@ class Connection:
             raise EOFError("the server hung up in the middle of an answer")
         if self._left is not None:
             self._left -= len(piece)
+            if self._keep:
+                self._held += piece
             return self._left <= 0
         self._held = self._held + piece if self._held else piece
         return self._look()

@@ -30,6 +30,8 @@ from bench import (
     work,
     work_delayed,
     work_depth,
+    work_http,
+    work_latency,
 )
 from bench.figures import Figure, quantile, show
 from bench.rig import Effort, Rig
@@ -46,6 +48,8 @@ BENCHES: Mapping[str, Callable[[Rig], Iterator[Figure]]] = {
     "memory": memory.measure,
     "http": http.measure,
     "http-memory": http_memory.measure,
+    "work-http": work_http.measure,
+    "work-latency": work_latency.measure,
 }
 QUESTIONS = {
     "append": append.__doc__,
@@ -59,6 +63,8 @@ QUESTIONS = {
     "memory": memory.__doc__,
     "http": http.__doc__,
     "http-memory": http_memory.__doc__,
+    "work-http": work_http.__doc__,
+    "work-latency": work_latency.__doc__,
 }
 RESULTS = Path(__file__).parent / "results"
 IN_MEMORY = ("tmpfs", "ramfs")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from edgequeues.core import ids
 from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import InvalidRequest
-from edgequeues.http import codec, envelope, nodes, params, problems, turns, work
+from edgequeues.http import codec, envelope, nodes, params, problems, turns, work, work_codec
 from edgequeues.http.deleting import delete_ids, delete_range
 from edgequeues.http.intake import Intake
 from edgequeues.http.reading import Reading, known_tags, patiently
@@ -126,11 +126,13 @@ def _settings(router: Router, waits: Waits) -> list[Route]:
         return _config((await space.call(SpaceShard.stats, dxn.queue)).config)
 
     async def put_config(request: Request) -> Response:
-        """Replace the settings, or make the queue with them."""
+        """Replace the settings, or make the queue with them; those of its consumer too, where they are named."""
         dxn = codec.queue(request.params["dxn"])
         params.only(request.query, ())
-        config = codec.new_config(await json_body(request, CONFIG_BYTES_MAX))
+        config, rules = work_codec.queue(await json_body(request, CONFIG_BYTES_MAX))
         space = await router.make(dxn, stranger=request.caller.stranger)
+        if rules is not None:
+            return _config((await space.call(SpaceShard.provision, dxn.queue, config, rules)).config)
         return _config((await space.call(SpaceShard.configure, dxn.queue, config)).config)
 
     async def patch_config(request: Request) -> Response:

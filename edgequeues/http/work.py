@@ -10,8 +10,7 @@ import trio
 from edgequeues.core import ids
 from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import InvalidRequest
-from edgequeues.http import codec, envelope, params, work_codec
-from edgequeues.http.deleting import delete_range
+from edgequeues.http import burying, codec, envelope, params, work_codec
 from edgequeues.http.reading import patiently
 from edgequeues.http.routes import Request, Response, Route, json_body
 from edgequeues.http.waits import Waits
@@ -33,7 +32,7 @@ def routes(router: Router, waits: Waits, body_bytes_max: int) -> list[Route]:
         *_working(router, waits, body_bytes_max),
         *_consuming(router, waits),
         *_looking(router),
-        *_burying(router, waits),
+        *burying.routes(router, waits),
     ]
 
 
@@ -181,37 +180,6 @@ def _looking(router: Router) -> list[Route]:
         Route("GET", "/v1/{dxn}/explain", explain, "read"),
         Route("GET", "/v1/{dxn}/lines", lines, "read"),
         Route("POST", "/v1/{dxn}/skip", skip, "configure"),
-    ]
-
-
-def _burying(router: Router, waits: Waits) -> list[Route]:
-    async def dead(request: Request) -> Response:
-        """List dead letters with all that is known of them."""
-        dxn = codec.queue(request.params["dxn"])
-        params.only(request.query, ("after", "limit"))
-        after = params.integer(request.query, "after") or 0
-        limit = _limit(request)
-        space = await router.require(dxn)
-        found = await space.call(SpaceShard.dead_letters, dxn.queue, after, limit)
-        return Response(work_codec.letters(found, limit))
-
-    async def replay(request: Request) -> Response:
-        """Make new messages of dead letters, where they came from."""
-        named = work_codec.object_ids(await json_body(request, work_codec.IDS_BYTES_MAX))
-        found = await _call(router, request, lambda q, s: s.call(SpaceShard.replay, q, named))
-        return Response(codec.encode({"results": found}))
-
-    async def purge(request: Request) -> Response:
-        """Delete all that is in a queue now; what is pushed from now on stays."""
-        dxn = _queue(request)
-        await router.require(dxn)
-        deleted = await delete_range(router, waits, dxn, None, None)
-        return Response(codec.deleted(deleted))
-
-    return [
-        Route("GET", "/v1/{dxn}/dead", dead, "read"),
-        Route("POST", "/v1/{dxn}/replay", replay, "push"),
-        Route("POST", "/v1/{dxn}/purge", purge, "delete"),
     ]
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+import sys
+from typing import Annotated, Any, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec.structs import replace
 
 from edgequeues.core import ids, jsontext
 from edgequeues.core.errors import InvalidRequest, TooLarge
@@ -16,12 +18,16 @@ from edgequeues.models import (
     ConsumerConfig,
     Entry,
     LeaseMs,
+    LetterFilter,
+    PerSecond,
     Pull,
     Pulled,
+    QueueConfig,
     Retry,
     Standing,
     Start,
 )
+from edgequeues.space import profiles
 from edgequeues.space.letters import Envelope
 
 S = TypeVar("S", bound=Struct)
@@ -50,8 +56,22 @@ class _Skip(Struct, forbid_unknown_fields=True):
     consumer: str | None = None
 
 
-class _Ids(Struct, forbid_unknown_fields=True):
-    ids: list[str]
+class ReplayOrder(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which dead letters to replay: named, or by a filter; one of the two.
+
+    per_second: so many of the new messages are due a second; None: at once.
+    limit: replay no more than so many of what the filter names. preview: count them only, and show the first.
+    """
+
+    ids: list[str] | None = None
+    filter: LetterFilter | None = None
+    per_second: PerSecond | None = None
+    limit: Annotated[int, Meta(ge=1)] = sys.maxsize
+    preview: bool = False
+
+
+class _Purge(Struct, forbid_unknown_fields=True):
+    filter: LetterFilter | None = None
 
 
 def pull(body: bytes) -> Pull:
@@ -76,15 +96,56 @@ def retries(body: bytes) -> list[Retry]:
 
 
 def consumer(body: bytes) -> tuple[ConsumerConfig, Start]:
-    """The rules of a consumer, and where it starts. Raises InvalidJson, InvalidRequest."""
+    """The rules of a consumer, and where it starts; what is not said is as the profile has it.
+
+    Raises InvalidJson, InvalidRequest.
+    """
+    fields = _fields(body)
+    try:
+        start = msgspec.convert(fields.pop("start", "new"), Start)
+        profile = profiles.named(fields.pop("profile", "work"))
+        return _changed(profile.consumer, fields), start
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(str(error)) from error
+
+
+def queue(body: bytes) -> tuple[QueueConfig, ConsumerConfig | None]:
+    """All settings of a queue, and the rules of its consumer where a profile or a consumer is named.
+
+    Raises InvalidJson, InvalidRequest.
+    """
+    fields = _fields(body)
+    if not fields.keys() & {"profile", "consumer"}:
+        return codec.new_config(body), None
+    profile = profiles.named(fields.pop("profile", "work"))
+    try:
+        rules = msgspec.convert(fields.pop("consumer", {}), dict[str, Any])
+        config = _changed(profile.queue, fields)
+        found = config, _changed(profile.consumer, rules)
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(str(error)) from error
+    if config.kind != "work":
+        raise InvalidRequest("kind: a queue with a profile or a consumer is a work queue")
+    return found
+
+
+def _fields(body: bytes) -> dict[str, Any]:
+    """What an object names; its objects, too, name nothing twice."""
     jsontext.check(body)
     try:
         fields: dict[str, Any] = msgspec.json.decode(body, type=dict[str, Any])
-        codec.names(body)
-        start = msgspec.convert(fields.pop("start", "new"), Start)
-        return msgspec.convert(fields, ConsumerConfig), start
-    except msgspec.MsgspecError as error:
+    except msgspec.DecodeError as error:
         raise InvalidRequest(str(error)) from error
+    for _, value in jsontext.members(body):
+        if value.lstrip().startswith(b"{"):
+            codec.names(value)
+    codec.names(body)
+    return fields
+
+
+def _changed(settings: S, changes: dict[str, Any]) -> S:
+    """The settings with these changed, which are checked."""
+    return msgspec.convert(msgspec.structs.asdict(settings) | changes, type(settings))
 
 
 def skip(body: bytes) -> tuple[str, str | None]:
@@ -94,10 +155,24 @@ def skip(body: bytes) -> tuple[str, str | None]:
     return ids.check_object_id(asked.id), consumer_name
 
 
-def object_ids(body: bytes) -> list[str]:
-    """Objects by id, each once. Raises InvalidJson, InvalidRequest, InvalidId, TooLarge."""
-    named = _few("ids", _decode(body, _Ids).ids)
-    return list(dict.fromkeys(ids.check_object_id(one) for one in named))
+def replay(body: bytes) -> ReplayOrder:
+    """Dead letters to replay, each named once. Raises InvalidJson, InvalidRequest, InvalidId, TooLarge."""
+    order = _decode(body, ReplayOrder)
+    if (order.ids is None) == (order.filter is None):
+        raise InvalidRequest("give either ids or filter")
+    if order.filter is not None:
+        if order.filter.replayed:
+            raise InvalidRequest("filter.replayed: each is replayed once")
+        return order
+    if order.preview or order.limit != sys.maxsize:
+        raise InvalidRequest("preview and limit go with filter")
+    named = _few("ids", order.ids or [])
+    return replace(order, ids=list(dict.fromkeys(ids.check_object_id(one) for one in named)))
+
+
+def purge(body: bytes) -> LetterFilter | None:
+    """Which dead letters to delete; None: all there is. Raises InvalidJson, InvalidRequest."""
+    return _decode(body, _Purge).filter if body.strip() else None
 
 
 # -- out ----------------------------------------------------------------------------------------------------
@@ -170,8 +245,14 @@ def standings(found: list[Standing], limit: int) -> bytes:
 
 def letters(found: list[tuple[Entry, Envelope]], limit: int) -> bytes:
     """The JSON of dead letters; resume: the position to go on after, None at the end."""
-    shown = [{"id": entry.id, "position": entry.position, "letter": letter} for entry, letter in found]
-    return codec.encode({"letters": shown, "resume": _resume([entry for entry, _ in found], limit)})
+    return codec.encode(
+        {"letters": shown_letters(found), "resume": _resume([entry for entry, _ in found], limit)}
+    )
+
+
+def shown_letters(found: list[tuple[Entry, Envelope]]) -> list[dict[str, object]]:
+    """Dead letters as they stand in an answer."""
+    return [{"id": entry.id, "position": entry.position, "letter": letter} for entry, letter in found]
 
 
 def _resume(shown: list[Entry], limit: int) -> int | None:

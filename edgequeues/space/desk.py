@@ -14,7 +14,7 @@ import apsw
 from edgequeues.core import backoff, leases
 from edgequeues.core.leases import Lease
 from edgequeues.core.lifecycle import State
-from edgequeues.models import ENTRY_BYTES_MAX, PULL_MAX, Entry, Message, Ordering, Pull, Verdict
+from edgequeues.models import ENTRY_BYTES_MAX, PULL_MAX, Entry, Message, Ordering, Pull, Reason, Verdict
 from edgequeues.space import attempts, consumers, deliveries, log, retention
 from edgequeues.space.attempts import Attempt, Ending
 from edgequeues.space.consumers import Consumer
@@ -22,8 +22,6 @@ from edgequeues.space.deliveries import Delivery, Made
 from edgequeues.space.log import Victim
 from edgequeues.space.queues import Queue
 from edgequeues.space.store import Store
-
-Reason = Literal["exhausted", "permanent", "skipped"]
 
 FIFO_LINE = ""
 EXPIRED_LOOKS = 20  # times a pull looks again because what it found had expired
@@ -130,15 +128,16 @@ class Desk:
     # -- handing out ------------------------------------------------------------------------------------
 
     def pull(self, consumer: Consumer, ask: Pull, key: bytes) -> list[Message]:
-        """Lease what is next, at most `ask.batch` and about ENTRY_BYTES_MAX of data. key: signs the leases."""
+        """Lease what is next, at most a batch and about ENTRY_BYTES_MAX of data. key: signs the leases."""
         until = self.at + (consumer.config.lease_ms if ask.lease_ms is None else ask.lease_ms)
         given: list[Message] = []
-        room, looked_at = ENTRY_BYTES_MAX, ask.batch
+        batch = consumer.config.batch if ask.batch is None else ask.batch
+        room, looked_at = ENTRY_BYTES_MAX, batch
         for _ in range(EXPIRED_LOOKS):
             found = deliveries.ready(self.db, consumer.consumer_id, looked_at, room)
             dead = [one for one in found if self._expired(one.entry)]
             live = [one for one in found if not self._expired(one.entry)] if dead else found
-            live = live[: ask.batch - len(given)]
+            live = live[: batch - len(given)]
             positions = [one.entry.position for one in live]
             self._at(until if live else None)
             deliveries.lease(
@@ -154,7 +153,7 @@ class Desk:
             consumer.dirty = consumer.dirty or bool(found)
             for one in dead:
                 self._end(consumer, self._require(consumer, one.entry.position), "total_expired")
-            if not dead or room <= 0 or len(given) == ask.batch:
+            if not dead or room <= 0 or len(given) == batch:
                 break
             looked_at = PULL_MAX  # many may have expired together
         return given

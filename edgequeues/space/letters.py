@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count, repeat
 
 import apsw
 import msgspec
 from msgspec import Raw, Struct
 
+from edgequeues.core.backoff import DELAY_MS_MAX
 from edgequeues.models import ENTRY_BYTES_MAX, WORK_QUEUE, ConsumerConfig, Entry, NewEntry
 from edgequeues.space import attempts, deadletters, log, retention
-from edgequeues.space.deadletters import DeadLetter
+from edgequeues.space.deadletters import DeadLetter, Summary
 from edgequeues.space.desk import Burial
 from edgequeues.space.queues import Queue
 
@@ -49,6 +51,14 @@ class Envelope(Struct, rename="camel"):
     new_message_id: str | None
 
 
+def consumer_for(rules: ConsumerConfig) -> ConsumerConfig:
+    """The rules of the consumer that a queue is born with which is made for the dead letters of another consumer."""
+    return msgspec.structs.replace(CONSUMER, batch=rules.batch, dead_letter_body=rules.dead_letter_body)
+
+
+# -- writing down -------------------------------------------------------------------------------------------
+
+
 def facts(
     db: apsw.Connection, source: Queue, target_id: str, position: int, entry: Entry, burial: Burial
 ) -> DeadLetter:
@@ -58,6 +68,7 @@ def facts(
         Failure(one.attempt, one.ended, one.worker, one.ending, one.error)
         for one in attempts.of(db, row.consumer_id, row.position)
     ]
+    before = deadletters.get(db, row.position)
     return DeadLetter(
         position=position,
         queue_id=target_id,
@@ -68,12 +79,62 @@ def facts(
         consumer=burial.consumer.name,
         reason=burial.reason,
         error=burial.error,
-        errors=msgspec.json.encode(failures).decode(),
         attempts=row.attempts,
         first_seen=row.first or entry.updated,
         last_seen=row.last or entry.updated,
         failed=burial.at,
+        replayed=None,
+        replay_id=None,
+        before=None if before is None else msgspec.json.encode(before).decode(),
+        errors=msgspec.json.encode(failures).decode(),
     )
+
+
+def again(entry: Entry, due: int | None = None) -> NewEntry:
+    """The message of an entry as a new one, under a new id. due: unix ms, not before."""
+    return NewEntry(
+        data=entry.data,
+        type=entry.type,
+        key=entry.key,
+        headers=entry.headers,
+        content_type=entry.content_type,
+        priority=entry.priority,
+        due=due,
+    )
+
+
+def restored(letter: DeadLetter, position: int) -> DeadLetter | None:
+    """What was known of a letter in the queue it goes back to, where it is now at `position`; None: nothing."""
+    if letter.before is None:
+        return None
+    known = msgspec.json.decode(letter.before, type=DeadLetter)
+    known.position = position
+    return known
+
+
+# -- replaying ----------------------------------------------------------------------------------------------
+
+
+def pace(db: apsw.Connection, queue: Queue, per_second: float | None, at: int) -> Iterator[int | None]:
+    """Unix ms at which one after the other is to be due; None, for ever: at once.
+
+    The first is due at unix ms `at`, or in its turn behind what was made at a pace before: so a call that broke off
+    goes on at the same pace, and nothing has to remember it.
+    """
+    if per_second is None:
+        return repeat(None)
+    last = deadletters.last_due(db, queue.queue_id)
+    start = at if last is None else max(at, last + -int(-1_000 // per_second))
+    return (start + int(n * 1_000 / per_second) for n in count())
+
+
+def in_time(source: Queue, due: int | None, at: int) -> bool:
+    """Is what is due then still young by then? Half the life of a message has to be left for the work."""
+    span = DELAY_MS_MAX if source.max_age_ms is None else source.max_age_ms // 2
+    return due is None or due - at <= span
+
+
+# -- showing ------------------------------------------------------------------------------------------------
 
 
 def listed(
@@ -83,41 +144,28 @@ def listed(
 
     Up to `limit` and about ENTRY_BYTES_MAX of data, one at least if there is one.
     """
-    past = retention.aged_ts(queue, at)
-    found: list[tuple[Entry, Envelope]] = []
-    room = ENTRY_BYTES_MAX
-    for row in deadletters.page(db, queue.queue_id, after, past, limit):
-        entry = log.at(db, row.position)
-        if entry is not None:
-            found.append((entry, envelope(row, entry.data)))
-            room -= len(entry.data)
-        if room <= 0:
-            break
-    return found
+    aged_ts = retention.aged_ts(queue, at)
+    found = deadletters.page(db, queue.queue_id, after, limit, ENTRY_BYTES_MAX, at=at, aged_ts=aged_ts)
+    return [(entry, envelope(letter, entry.data)) for entry, letter in found]
 
 
 def of_objects(
-    db: apsw.Connection, queue: Queue, object_ids: Sequence[str]
+    db: apsw.Connection, queue: Queue, object_ids: Sequence[str], at: int
 ) -> list[tuple[Entry, DeadLetter]]:
-    """Those of the objects that are dead letters in this queue."""
-    found = []
-    for position in log.positions(db, queue.queue_id, object_ids):
-        entry, letter = log.at(db, position), deadletters.get(db, position)
-        if entry is not None and letter is not None:
-            found.append((entry, letter))
-    return found
+    """Those of the objects that are dead letters in this queue and have not expired at unix ms `at`."""
+    found = deadletters.at(db, log.positions(db, queue.queue_id, object_ids))
+    return [pair for pair in found if not retention.expired(queue, pair[0].updated, pair[0].expires, at)]
 
 
-def again(entry: Entry) -> NewEntry:
-    """The message of an entry as a new one, under a new id."""
-    return NewEntry(
-        data=entry.data,
-        type=entry.type,
-        key=entry.key,
-        headers=entry.headers,
-        content_type=entry.content_type,
-        priority=entry.priority,
-    )
+def summaries(db: apsw.Connection, positions: Sequence[int]) -> dict[int, Summary]:
+    """What dialects tell of dead letters beside their messages, by position; of other entries nothing. One query."""
+    return deadletters.summaries(db, positions)
+
+
+def envelope_json(db: apsw.Connection, position: int) -> bytes | None:
+    """The JSON of a dead letter's envelope; None: at this position there is none."""
+    found = deadletters.at(db, [position])
+    return None if not found else msgspec.json.encode(envelope(found[0][1], found[0][0].data))
 
 
 def envelope(letter: DeadLetter, data: str) -> Envelope:
@@ -137,3 +185,31 @@ def envelope(letter: DeadLetter, data: str) -> Envelope:
         replayed_at=letter.replayed,
         new_message_id=letter.replay_id,
     )
+
+
+# -- where they go ------------------------------------------------------------------------------------------
+
+
+def come_round(
+    row: Queue,
+    rules: Iterable[ConsumerConfig],
+    named: Callable[[str], Queue | None],
+    own: Callable[[Queue], Queue | None],
+) -> str | None:
+    """Would dead letters of a queue, by these rules, come back to it? The first queue on the way that they would go.
+
+    named: the queue of that name or id. own: the one that was made for the dead letters of a queue.
+    """
+    todo: list[tuple[Queue, ConsumerConfig, str | None]] = [(row, one, None) for one in rules]
+    seen: set[str] = set()
+    while todo:
+        queue, rule, first = todo.pop()
+        grave = own(queue) if rule.dead_letters is None else rule.dead_letters and named(rule.dead_letters)
+        if not grave or grave.queue_id in seen:
+            continue
+        first = first or grave.name or grave.queue_id
+        if grave.queue_id == row.queue_id:
+            return first
+        seen.add(grave.queue_id)
+        todo += [(grave, one.config, first) for one in grave.consumers]
+    return None

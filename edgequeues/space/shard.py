@@ -6,6 +6,7 @@ from edgequeues.core import leases
 from edgequeues.models import LEASE_MS_MAX
 from edgequeues.space import attempts, consumers, dedup, deliveries, queues, retention, store
 from edgequeues.space.base import UNREAD
+from edgequeues.space.dead_verbs import DeadVerbs
 from edgequeues.space.log_verbs import LogVerbs
 from edgequeues.space.work_verbs import FILL_ROWS, WorkVerbs
 
@@ -13,7 +14,7 @@ TIDY_PAUSE_MS = 60_000
 TIDY_ROWS = 1_000  # of what is only remembered for a while, removed in one turn
 
 
-class SpaceShard(LogVerbs, WorkVerbs):
+class SpaceShard(LogVerbs, WorkVerbs, DeadVerbs):
     """The queues of one space."""
 
     # -- life -------------------------------------------------------------------------------------------

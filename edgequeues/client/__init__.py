@@ -3,6 +3,7 @@
 from edgequeues.client.api import Client
 from edgequeues.client.errors import BadAnswer, ClientError, Refused, ServerError, Unavailable, Unreachable
 from edgequeues.client.events import Subscription
+from edgequeues.client.handling import GiveUp, Handled, Tally, TryAgain
 from edgequeues.client.http import Retry, Transport
 from edgequeues.client.messages import (
     Answered,
@@ -37,6 +38,7 @@ from edgequeues.client.values import (
     QueueStats,
     Space,
 )
+from edgequeues.client.worker import Worker
 
 __all__ = [
     "Answered",
@@ -58,6 +60,8 @@ __all__ = [
     "Explanation",
     "Failed",
     "Failure",
+    "GiveUp",
+    "Handled",
     "Health",
     "LetterPage",
     "Line",
@@ -76,7 +80,10 @@ __all__ = [
     "Standing",
     "StandingPage",
     "Subscription",
+    "Tally",
     "Transport",
+    "TryAgain",
     "Unavailable",
     "Unreachable",
+    "Worker",
 ]

@@ -1,0 +1,425 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+import trio
+
+from edgequeues.client import (
+    Client,
+    ClientError,
+    ConfigChange,
+    GiveUp,
+    Handled,
+    Message,
+    NewEntry,
+    Refused,
+    Retry,
+    Tally,
+    TryAgain,
+    Unreachable,
+    Worker,
+)
+
+from .script import scripted
+from .working import Way, serving
+
+Q = "dxn:queue:demo:jobs"
+
+
+@pytest.fixture
+async def served(tmp_path: Path) -> AsyncIterator[tuple[Client, Way]]:
+    async with serving(tmp_path / "data") as both:
+        yield both
+
+
+class Log:
+    """A handler that remembers what it began and ended, and what the worker said of it."""
+
+    def __init__(self, takes_s: float = 0.0) -> None:
+        self.takes_s = takes_s
+        self.begun: list[object] = []
+        self.ended: list[object] = []
+        self.at_once = 0
+        self.told: list[Handled] = []
+        self.away: list[ClientError | None] = []
+        self.something = trio.Event()
+        self._running = 0
+
+    async def __call__(self, message: Message) -> None:
+        self.begun.append(message.data)
+        self.something.set()
+        self._running += 1
+        self.at_once = max(self.at_once, self._running)
+        try:
+            await trio.sleep(self.takes_s)
+        finally:
+            self._running -= 1
+        self.ended.append(message.data)
+
+    @property
+    def did(self) -> list[str]:
+        return [one.did for one in self.told]
+
+
+async def states(client: Client) -> list[tuple[str, int]]:
+    return [(one.state, one.attempts) for one in (await client.peek(Q)).messages]
+
+
+async def test_every_message_is_handled_once_in_order_and_acked(served: tuple[Client, Way]) -> None:
+    client, _ = served
+    await client.push(Q, [*range(5)])
+    log = Log()
+    tally = await Worker(client, Q, log, on_handled=log.told.append).run(until="empty")
+    assert log.ended == [*range(5)]
+    assert tally == Tally(acked=5)
+    assert log.did == ["acked"] * 5
+    assert await states(client) == []
+
+
+async def test_no_more_handlers_run_at_once_than_were_asked_for(served: tuple[Client, Way]) -> None:
+    client, _ = served
+    await client.push(Q, [*range(10)])
+    log = Log(takes_s=5)
+    start_s = trio.current_time()
+    await Worker(client, Q, log, concurrency=4).run(until="empty")
+    assert (log.at_once, len(log.ended)) == (4, 10)
+    assert trio.current_time() - start_s == pytest.approx(15, abs=0.1)
+
+
+async def test_what_a_handler_raises_decides(served: tuple[Client, Way]) -> None:
+    client, _ = served
+    raised = {
+        "again": TryAgain("not now", delay_ms=60_000),
+        "never": GiveUp("no good"),
+        "bug": KeyError("x"),
+    }
+
+    async def handle(message: Message) -> None:
+        raise raised[str(message.data)]
+
+    told: list[Handled] = []
+    await client.push(Q, ["again", "never", "bug"])
+    tally = await Worker(client, Q, handle, on_handled=told.append).run(until="empty")
+    assert tally == Tally(retried=2, given_up=1)
+    assert [(one.did, one.error) for one in told] == [
+        ("retried", "not now"),
+        ("given_up", "no good"),
+        ("retried", "KeyError: 'x'"),
+    ]
+    messages = (await client.peek(Q)).messages
+    assert [(one.state, one.last_error) for one in messages] == [
+        ("backoff", "not now"),
+        ("backoff", "KeyError: 'x'"),
+    ]
+    [letter] = (await client.dead_letters(f"{Q}-dlq")).letters
+    assert (letter.reason, letter.last_error) == ("permanent", "no good")
+
+
+async def test_an_error_of_any_length_is_cut_to_what_the_server_takes(served: tuple[Client, Way]) -> None:
+    client, _ = served
+
+    async def handle(message: Message) -> None:
+        raise TryAgain("é" * 10_000)
+
+    await client.push(Q, [1])
+    assert await Worker(client, Q, handle).run(until="once") == Tally(retried=1)
+    [message] = (await client.peek(Q)).messages
+    assert message.last_error == "é" * 4_096
+
+
+async def test_a_handler_that_takes_too_long_is_ended_and_tried_again(served: tuple[Client, Way]) -> None:
+    client, _ = served
+    log = Log(takes_s=100)
+    await client.push(Q, [1])
+    worker = Worker(client, Q, log, timeout_s=10, on_handled=log.told.append)
+    assert await worker.run(until="once") == Tally(retried=1)
+    assert (log.ended, log.told[0].error) == ([], "not done within 10 s")
+
+
+async def test_a_lease_is_extended_as_long_as_its_handler_runs_or_it_waits_for_one(
+    served: tuple[Client, Way],
+) -> None:
+    client, _ = served
+    await client.push(Q, [1, 2, 3])
+    log = Log(takes_s=100)
+    tally = await Worker(client, Q, log, batch=3, lease_ms=1_000).run(until="once")
+    assert tally == Tally(acked=3)
+    [consumer] = await client.consumers(Q)
+    assert (consumer.total_attempts, consumer.total_lapsed) == (3, 0)
+
+
+async def test_it_waits_for_messages_without_asking_all_the_time(served: tuple[Client, Way]) -> None:
+    client, way = served
+    await client.push(Q, [0])
+    log = Log()
+    worker = Worker(client, Q, log, wait_s=30)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(worker.run)
+        await trio.sleep(300)
+        assert way.paths.count("pull") <= 12
+        await client.push(Q, [1])
+        await trio.sleep(0.1)
+        assert log.ended == [0, 1]
+        worker.stop()
+
+
+async def test_long_polls_that_are_cut_short_are_not_a_busy_loop(served: tuple[Client, Way]) -> None:
+    client, way = served
+    await client.push(Q, [0])
+    await client.purge(Q)
+    worker = Worker(client, Q, Log(), wait_s=0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(worker.run)
+        await trio.sleep(30)
+        worker.stop()
+    assert way.paths.count("pull") <= 31
+
+
+async def test_stop_gives_back_what_has_not_begun_and_waits_for_what_runs(served: tuple[Client, Way]) -> None:
+    client, _ = served
+    await client.push(Q, [1, 2, 3])
+    log = Log(takes_s=10)
+    worker = Worker(client, Q, log, batch=3, on_handled=log.told.append)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(worker.run)
+        await log.something.wait()
+        await trio.sleep(1)
+        worker.stop()
+        await trio.sleep(1)
+        assert await states(client) == [("leased", 1), ("ready", 0), ("ready", 0)]
+    assert (log.begun, log.ended) == ([1], [1])
+    assert log.did == ["released", "released", "acked"]
+    assert worker.tally == Tally(acked=1, released=2)
+
+
+async def test_stop_ends_a_long_poll_at_once(served: tuple[Client, Way]) -> None:
+    client, _ = served
+    await client.push(Q, [1])
+    log = Log()
+    worker = Worker(client, Q, log, wait_s=60)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(worker.run)
+        await log.something.wait()
+        await trio.sleep(5)
+        start_s = trio.current_time()
+        worker.stop()
+    assert trio.current_time() - start_s < 1
+
+
+async def test_when_the_grace_is_over_what_still_runs_is_ended_and_given_back(
+    served: tuple[Client, Way],
+) -> None:
+    client, _ = served
+    await client.push(Q, [1])
+    log = Log(takes_s=1_000)
+    worker = Worker(client, Q, log, grace_s=20)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(worker.run)
+        await log.something.wait()
+        start_s = trio.current_time()
+        worker.stop()
+    assert trio.current_time() - start_s == pytest.approx(20, abs=0.1)
+    assert await states(client) == [("ready", 0)]
+    assert (log.ended, worker.tally) == ([], Tally(released=1))
+
+
+async def test_a_second_stop_may_shorten_the_grace(served: tuple[Client, Way]) -> None:
+    client, _ = served
+    await client.push(Q, [1])
+    log = Log(takes_s=1_000)
+    worker = Worker(client, Q, log, grace_s=500)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(worker.run)
+        await log.something.wait()
+        start_s = trio.current_time()
+        worker.stop()
+        await trio.sleep(1)
+        worker.stop(grace_s=0)
+        worker.stop()
+    assert trio.current_time() - start_s < 2
+
+
+async def test_cancelling_gives_everything_back(served: tuple[Client, Way]) -> None:
+    client, _ = served
+    await client.push(Q, [1, 2])
+    log = Log(takes_s=1_000)
+    with trio.move_on_after(5):
+        await Worker(client, Q, log, batch=2).run()
+    assert await states(client) == [("ready", 0), ("ready", 0)]
+
+
+async def test_what_was_handled_is_acked_even_if_the_worker_is_cancelled_meanwhile(
+    served: tuple[Client, Way],
+) -> None:
+    client, way = served
+    await client.push(Q, [1])
+
+    async def handle(message: Message) -> None:
+        way.closed = True
+
+    with trio.move_on_after(5) as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(Worker(client, Q, handle).run)
+            await trio.sleep(3)
+            way.closed = False
+            scope.cancel()
+    assert await states(client) == []
+
+
+async def test_it_outlasts_a_server_that_is_away_and_says_so_once(served: tuple[Client, Way]) -> None:
+    client, way = served
+    log = Log()
+    await client.push(Q, [1])
+    worker = Worker(client, Q, log, on_away=log.away.append)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(worker.run)
+        await log.something.wait()
+        way.closed = True
+        await trio.sleep(3_600)
+        assert way.paths.count("pull") < 3_600
+        way.closed = False
+        await client.push(Q, [2])
+        await trio.sleep(15)
+        assert log.ended == [1, 2]
+        worker.stop()
+    [gone, back] = log.away
+    assert isinstance(gone, Unreachable)
+    assert back is None
+
+
+async def test_an_ack_outlasts_a_server_that_is_away(served: tuple[Client, Way]) -> None:
+    client, way = served
+    log = Log()
+    await client.push(Q, [1])
+
+    async def handle(message: Message) -> None:
+        way.closed = True
+
+    worker = Worker(client, Q, handle, lease_ms=10_000, on_handled=log.told.append)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(worker.run)
+        await trio.sleep(60)
+        way.closed = False
+        await trio.sleep(15)
+        worker.stop()
+    assert log.did == ["acked"]  # late, but nobody else was given the message
+
+
+async def test_patience_can_be_bounded(served: tuple[Client, Way]) -> None:
+    client, way = served
+    way.closed = True
+    with pytest.raises(Unreachable):
+        await Worker(client, Q, Log(), retry=Retry(attempts_max=3)).run()
+
+
+async def test_a_queue_that_is_not_there_ends_it(served: tuple[Client, Way]) -> None:
+    client, _ = served
+    with pytest.raises(Refused, match="queue_not_found"):
+        await Worker(client, Q, Log()).run()
+
+
+async def test_a_queue_that_is_removed_ends_it_and_its_handlers(served: tuple[Client, Way]) -> None:
+    client, _ = served
+    await client.push(Q, [1])
+    log = Log(takes_s=1_000)
+
+    async def remove() -> None:
+        await log.something.wait()
+        await client.remove(Q)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(remove)
+        with pytest.raises(Refused, match="queue_not_found"):
+            await Worker(client, Q, log).run()
+    assert log.ended == []
+
+
+async def test_a_handler_whose_message_was_deleted_is_ended(served: tuple[Client, Way]) -> None:
+    client, _ = served
+    await client.push(Q, [NewEntry(1, id="a"), 2])
+    log = Log(takes_s=50)
+    worker = Worker(client, Q, log, lease_ms=3_000, on_handled=log.told.append)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(worker.run)
+        await log.something.wait()
+        await client.delete(Q, ids=["a"])
+        await trio.sleep(60)
+        worker.stop()
+    assert log.ended == [2]
+    assert [(one.did, one.error) for one in log.told] == [("lost", "its lease is finished"), ("acked", None)]
+
+
+async def test_a_handler_whose_message_somebody_else_was_given_is_ended(served: tuple[Client, Way]) -> None:
+    client, way = served
+    await client.push(Q, [1])
+    log = Log(takes_s=500)
+    worker = Worker(client, Q, log, lease_ms=3_000, on_handled=log.told.append)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(worker.run)
+        await log.something.wait()
+        way.closed = True
+        await trio.sleep(20)
+        assert (log.begun, log.did) == ([1], [])  # it may go on: perhaps nobody else wants it
+        way.closed = False
+        [other] = (await client.pull(Q, lease_ms=600_000, wait_s=1)).messages
+        await trio.sleep(20)
+        assert (log.ended, log.did) == ([], ["lost"])
+        worker.stop()
+    assert other.attempts == 2
+
+
+async def test_a_paused_queue_is_waited_for(served: tuple[Client, Way]) -> None:
+    client, way = served
+    await client.push(Q, [1])
+    await client.reconfigure(Q, ConfigChange(paused=True))
+    log = Log()
+    worker = Worker(client, Q, log)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(worker.run)
+        await trio.sleep(100)
+        assert (log.begun, way.paths.count("pull") < 10) == ([], True)
+        await client.reconfigure(Q, ConfigChange(paused=False))
+        await trio.sleep(0.1)
+        assert log.ended == [1]
+        worker.stop()
+
+
+@pytest.mark.parametrize("wrong", [{"concurrency": 0}, {"batch": 0}, {"lease_ms": 999}])
+async def test_numbers_that_cannot_be_are_refused(wrong: dict[str, int], served: tuple[Client, Way]) -> None:
+    with pytest.raises(ValueError, match="at least"):
+        Worker(served[0], Q, Log(), **wrong)  # type: ignore[arg-type]
+
+
+def test_it_runs_on_asyncio_too() -> None:
+    message = {
+        "lease": "L",
+        "attempts": 1,
+        "until": 9,
+        "id": "a",
+        "position": 1,
+        "version": "v",
+        "created": 1,
+        "updated": 1,
+        "priority": 4,
+        "data": 1,
+    }
+    seen = []
+
+    async def handle(message: Message) -> None:
+        await asyncio.sleep(0)
+        seen.append(message.data)
+
+    async def work() -> Tally:
+        client, _ = scripted(
+            httpx.Response(200, json={"messages": [message]}),
+            httpx.Response(200, json={"results": [{"lease": "L", "outcome": "done"}]}),
+            httpx.Response(200, json={"messages": []}),
+        )
+        return await Worker(client, Q, handle).run(until="empty")
+
+    assert asyncio.run(work()) == Tally(acked=1)
+    assert seen == [1]

@@ -19,10 +19,13 @@ class Waits:
         return self._ended
 
     async def at_most(self, wait_s: float, work: Callable[[], Awaitable[object]]) -> bool:
-        """Do `work`, for `wait_s` at most and not longer than the server serves; return whether it was done."""
+        """Do `work`, for `wait_s` at most and not longer than the server serves; return whether it was done.
+
+        Less than no time is none: who waits for the rest of a time may come too late.
+        """
         done = False
         if not self._ended:
-            with trio.move_on_after(wait_s) as scope:
+            with trio.move_on_after(max(wait_s, 0)) as scope:
                 self._waiting.add(scope)
                 try:
                     await work()

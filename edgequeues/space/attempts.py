@@ -1,4 +1,4 @@
-"""Table `attempts`: how each attempt ended that was not acked. Rows go when their delivery is finished.
+"""Table `attempts`: how the newest attempts ended that were not acked. Rows go when their delivery is finished.
 
 A lease that ended because its message was replaced by a newer version is remembered a while longer, so that its
 holder is told.
@@ -12,6 +12,8 @@ from typing import Any, Literal, NamedTuple
 import apsw
 
 Ending = Literal["retried", "lapsed", "released", "failed", "superseded"]
+
+KEPT = 100  # of one delivery, so that what fails for ever does not grow for ever
 
 DDL = """
 CREATE TABLE attempts (
@@ -39,6 +41,7 @@ OF = (
 )
 ENDING = "SELECT ending FROM attempts WHERE consumer_id = ? AND entry_id = ? AND serial = ?"
 REMOVE = "DELETE FROM attempts WHERE consumer_id = ? AND entry_id = ?"
+REMOVE_OLD = "DELETE FROM attempts WHERE consumer_id = ? AND entry_id = ? AND serial <= ?"
 REMOVE_SUPERSEDED = (
     "DELETE FROM attempts WHERE (consumer_id, entry_id, serial) IN (SELECT consumer_id, entry_id, serial"
     " FROM attempts WHERE ending = 'superseded' AND ended_ts <= ? LIMIT ?)"
@@ -58,13 +61,15 @@ class Attempt(NamedTuple):
 
 
 def insert(db: apsw.Connection, consumer_id: int, position: int, attempt: Attempt) -> None:
-    """Write down how an attempt ended."""
+    """Write down how an attempt ended; forget what is older than the KEPT newest."""
     serial, number, ending, worker, began, ended, error = attempt
     db.execute(INSERT, (consumer_id, position, serial, number, ending, worker, began, ended, error))
+    if serial > KEPT:
+        db.execute(REMOVE_OLD, (consumer_id, position, serial - KEPT))
 
 
 def of(db: apsw.Connection, consumer_id: int, position: int) -> list[Attempt]:
-    """The attempts at a message that have ended, in order."""
+    """The attempts at a message that have ended, in order, as far as they are kept."""
     rows: list[tuple[Any, ...]] = db.execute(OF, (consumer_id, position)).fetchall()
     return [Attempt(*row) for row in rows]
 

@@ -286,11 +286,10 @@ class SpaceBase(Shard):
         for one in rows:
             queue_id = self._queue_of(one.consumer_id)
             by_queue.setdefault(queue_id, []).append(one)
-        for number, (queue_id, some) in enumerate(by_queue.items()):
-            if number > 0:  # what was given up in another queue may have pushed dead letters out of this one
-                some = [one for one in some if deliveries.get(self.db, one.consumer_id, one.position)]
+        for queue_id, some in by_queue.items():
             desk = self._desk(self._require(queue_id))
-            desk.come_due(some)
+            # What was given up in one queue may have pushed dead letters out of the next.
+            desk.come_due(some if len(by_queue) == 1 else deliveries.left_of(self.db, some))
             self._worked(desk)
         return len(rows) == SETTLE_ROWS
 

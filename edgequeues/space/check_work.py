@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from edgequeues.space import attempts
+
 # Each statement gives one sentence a row. These name who and what it is about, and go with the tables as named below.
 _CONSUMER = "'consumer ' || c.name || ' of queue ' || coalesce(q.name, c.queue_id)"
 _LETTER = "'dead letter ' || l.entry_id || ' of queue ' || coalesce(q.name, l.queue_id)"
@@ -135,12 +137,12 @@ _TRIED = f"""
 ENDINGS = f"""
 SELECT {_CONSUMER} || ': entry ' || d.entry_id || ' was handed out ' || d.serial || ' times and is ' || d.state
        || ', but the ends of ' || ends || ' attempts are written down'
-FROM {_TRIED} WHERE ends <> d.serial - (d.state = 'leased')
+FROM {_TRIED} WHERE ends <> min(d.serial - (d.state = 'leased'), {attempts.KEPT})
 """
 ATTEMPTS = f"""
 SELECT {_CONSUMER} || ': entry ' || d.entry_id || ' was handed out ' || d.serial || ' times and released ' || released
        || ', but ' || d.attempts || ' attempts are counted'
-FROM {_TRIED} WHERE d.attempts <> d.serial - released
+FROM {_TRIED} WHERE d.attempts <> d.serial - released AND d.serial <= {attempts.KEPT}
 """
 FORGOTTEN = f"""
 SELECT coalesce({_CONSUMER}, 'consumer ' || t.consumer_id) || ': attempt ' || t.attempt || ' at entry ' || t.entry_id

@@ -253,6 +253,11 @@ def due(db: apsw.Connection, at: int, limit: int) -> list[Delivery]:
     return _rows(db.execute(DUE, (at, limit)).fetchall())
 
 
+def left_of(db: apsw.Connection, rows: Iterable[Delivery]) -> list[Delivery]:
+    """Those of the deliveries that are still there."""
+    return [row for row in rows if get(db, row.consumer_id, row.position) is not None]
+
+
 def soonest(db: apsw.Connection) -> int | None:
     """Unix ms at which the next delivery of the space is due."""
     due_ms: int | None = db.execute(SOONEST).get

@@ -19,11 +19,13 @@ from edgequeues.space import log
 
 ENTRY = ", ".join(f"e.{column}" for column in log.COLUMNS.split(", "))
 
+# The states are named one by one: for IN, SQLite fills a table with the list whenever it runs a statement.
 DDL = """
 CREATE TABLE deliveries (
   consumer_id INTEGER NOT NULL,
   entry_id    INTEGER NOT NULL,  -- position of the entry
-  state       TEXT    NOT NULL CHECK (state IN ('scheduled', 'waiting', 'ready', 'leased', 'backoff')),
+  state       TEXT    NOT NULL
+    CHECK (state = 'ready' OR state = 'leased' OR state = 'waiting' OR state = 'scheduled' OR state = 'backoff'),
   rank        INTEGER NOT NULL CHECK (rank BETWEEN 0 AND 9),  -- 9 - priority
   turn        INTEGER NOT NULL,  -- among those of a rank: lower is handed out sooner
   line        TEXT,              -- NULL: in no line
@@ -37,7 +39,7 @@ CREATE TABLE deliveries (
   last_error  TEXT,
   size        INTEGER NOT NULL,  -- bytes of the entry's data
   PRIMARY KEY (consumer_id, entry_id),
-  CHECK ((state IN ('scheduled', 'leased', 'backoff')) = (due_ts IS NOT NULL))
+  CHECK ((state = 'leased' OR state = 'scheduled' OR state = 'backoff') = (due_ts IS NOT NULL))
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX deliveries_ready ON deliveries (consumer_id, rank, turn) WHERE state = 'ready';
 CREATE INDEX deliveries_due   ON deliveries (due_ts) WHERE due_ts IS NOT NULL;

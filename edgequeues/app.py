@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from edgequeues.control import Control
-from edgequeues.http import cloudflare, dxos, native
+from edgequeues.http import binding, cloudflare, dxos, native
 from edgequeues.http.auth import Auth
+from edgequeues.http.cloudflare_codec import Wire
 from edgequeues.http.hosts import Hosts, Origins
 from edgequeues.http.pages import make_pages
 from edgequeues.http.server import Server
@@ -55,7 +56,8 @@ async def open_app(
             dialects = [
                 native.dialect(router, waits, body_bytes_max=chosen.body_bytes_max),
                 dxos.dialect(router, waits, body_bytes_max=chosen.body_bytes_max),
-                cloudflare.dialect(router, waits),
+                cloudflare.dialect(router, waits, wire=_wire(chosen)),
+                binding.dialect(router),
             ]
             yield Server(
                 dialects,
@@ -65,3 +67,14 @@ async def open_app(
                 hosts=Hosts(chosen.host, chosen.allowed_hosts),
                 origins=Origins(chosen.cors_origins),
             )
+
+
+def _wire(settings: Settings) -> Wire:
+    """What Cloudflare's documents leave open, as set."""
+    return Wire(
+        json_body=settings.cloudflare_json_body,
+        max_retries=settings.cloudflare_max_retries,
+        backlog=settings.cloudflare_backlog,
+        content_type=settings.cloudflare_content_type,
+        batch_size=settings.cloudflare_batch_size,
+    )

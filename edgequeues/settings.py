@@ -97,6 +97,36 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             description="Spaces that requests without a token, where they may, make in a minute at most.",
         ),
     ] = 60
+    cloudflare_json_body: Annotated[
+        Literal["base64", "plain"],
+        Meta(
+            description="How clients of Cloudflare's API are handed JSON bodies: in base64, or as the text itself."
+        ),
+    ] = "base64"
+    cloudflare_max_retries: Annotated[
+        Literal["retries", "deliveries"],
+        Meta(
+            description="What `max_retries` of a Cloudflare consumer counts: `retries` after the first delivery, or "
+            "all `deliveries`."
+        ),
+    ] = "retries"
+    cloudflare_backlog: Annotated[
+        Literal["unfinished", "ready"],
+        Meta(
+            description="What Cloudflare's `backlog_count` counts: all that is unfinished, delayed and leased "
+            "included, or only what can be pulled now."
+        ),
+    ] = "unfinished"
+    cloudflare_content_type: Annotated[
+        Literal["json", "text"],
+        Meta(description="Content type of what is pushed over Cloudflare's API without one."),
+    ] = "json"
+    cloudflare_batch_size: Annotated[
+        int,
+        Meta(
+            ge=1, le=100, description="Messages in a pull over Cloudflare's API where nothing says how many."
+        ),
+    ] = 5
     spaces_max: Annotated[
         int,
         Meta(ge=1, description="Spaces the folder may hold; the write that would make one more is refused."),

@@ -107,7 +107,8 @@ class Fields:
                 number or self._number,
                 f"{name} must be a number of seconds from 0 to {high}, not {_told(value)}",
             )
-        return round(value * 1_000)
+        milliseconds: int = round(value * 1_000)
+        return milliseconds
 
     def text(self, name: str) -> str | None:
         """A string."""
@@ -118,7 +119,7 @@ class Fields:
 
     def flag(self, name: str) -> bool | None:
         """True or false."""
-        value = self._value(name)
+        value: Any = self._value(name)
         if value is None or isinstance(value, bool):
             return value
         raise Refused(self._number, f"{name} must be true or false, not {_told(value)}")

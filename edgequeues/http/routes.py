@@ -13,7 +13,7 @@ import trio
 
 from edgequeues.core.errors import InvalidRequest, TooLarge, UnsupportedMedia
 from edgequeues.core.grants import Verb
-from edgequeues.http.auth import OWNER, Caller
+from edgequeues.http.auth import OWNER, Caller, place
 from edgequeues.http.params import Query
 from edgequeues.http.problems import Refusal, RequestTimeout
 from shards.errors import Overloaded
@@ -271,14 +271,21 @@ Handler = Callable[[Request], Awaitable[Response]]
 SocketHandler = Callable[[Socket], Awaitable[None]]
 
 
+Place = Callable[[Request], tuple[str | None, str | None]]
+
+
+def _of_path(request: Request) -> tuple[str | None, str | None]:
+    return place(request.params)
+
+
 class Route:
     """One method of one path. `template` is literal segments and `{name}`s; `{dxn}` takes what has a colon.
 
-    verb: what a token must allow; None: open to all. socket: serves the path's WebSockets, with a verb or not only
-    for those who may do something here.
+    verb: what a token must allow; None: open to all. place: in which space, on which queue; None: as the path says.
+    socket: serves the path's WebSockets, with a verb or not only for those who may do something here.
     """
 
-    __slots__ = ("handler", "method", "name", "socket", "template", "verb")
+    __slots__ = ("handler", "method", "name", "place", "socket", "template", "verb")
 
     def __init__(
         self,
@@ -287,12 +294,14 @@ class Route:
         handler: Handler,
         verb: Verb | None,
         *,
+        place: Place | None = None,
         socket: SocketHandler | None = None,
     ) -> None:
         self.method = method
         self.template = template
         self.handler = handler
         self.verb = verb
+        self.place = place or _of_path
         self.socket = socket
         self.name = getattr(handler, "__name__", template)
 

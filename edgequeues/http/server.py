@@ -17,7 +17,7 @@ import trio
 from edgequeues.core.errors import EdgeQueuesError, InvalidRequest, MethodNotAllowed, RouteNotFound
 from edgequeues.core.grants import Verb
 from edgequeues.http import compress, hosts, params, problems
-from edgequeues.http.auth import OWNER, Auth, place
+from edgequeues.http.auth import OWNER, Auth
 from edgequeues.http.hosts import Hosts, Origins
 from edgequeues.http.problems import RequestTimeout
 from edgequeues.http.routes import (
@@ -25,6 +25,7 @@ from edgequeues.http.routes import (
     ClientGone,
     Dialect,
     Headers,
+    Place,
     Receive,
     Request,
     Response,
@@ -107,9 +108,9 @@ class Server:
         except Exception as error:
             return self._refusal(error, scope)
 
-    def _still_may(self, request: Request, verb: Verb) -> None:
+    def _still_may(self, request: Request, verb: Verb, where: Place) -> None:
         """Judge a request again that takes long. Raises Unauthenticated, Forbidden."""
-        self._auth.caller(request.headers).require(verb, *place(request.params))
+        self._auth.caller(request.headers).require(verb, *where(request))
 
     async def _answer(self, request: Request, path: bytes, scope: Scope) -> Response | None:
         """Find the route and call it; None: no dialect has this path."""
@@ -134,13 +135,13 @@ class Server:
             response.headers = [(b"allow", methods.encode())]
             return response
         if route.verb is not None and request.caller is not OWNER:
-            request.caller.require(route.verb, *place(request.params))
+            request.caller.require(route.verb, *route.place(request))
         request.query = params.parse(scope["query_string"])
         response = await route.handler(request)
         if route.verb is not None and request.caller is not OWNER:
             if route.verb == "read":  # which may have waited for an entry
-                self._still_may(request, route.verb)
-            response.recheck = partial(self._still_may, request, route.verb)
+                self._still_may(request, route.verb, route.place)
+            response.recheck = partial(self._still_may, request, route.verb, route.place)
         return response
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:

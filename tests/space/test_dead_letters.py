@@ -113,8 +113,9 @@ def test_a_name_that_closes_no_circle_is_given(space: Space) -> None:
 
 def test_a_circle_through_a_second_consumer_is_none_either(space: Space) -> None:
     chain(space, "a", "b")
-    space.call(SpaceShard.consume, "b", "quiet", ConsumerConfig(dead_letters=""))
-    for name in ("default", "quiet", "new"):
+    space.call(SpaceShard.consume, "a", "default", ConsumerConfig(dead_letters=""))
+    space.call(SpaceShard.consume, "a", "second", ConsumerConfig(dead_letters="b"))
+    for name in ("default", "new"):
         with pytest.raises(InvalidRequest, match="dead_letters: a leads back to b"):
             turn(space, SpaceShard.consume, "b", name, ConsumerConfig(dead_letters="a"))
 

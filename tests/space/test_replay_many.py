@@ -362,7 +362,9 @@ def test_what_was_purged_is_nobodys_message_any_more(space: Space) -> None:
 def test_the_expired_is_not_found_before_any_sweep(space: Space) -> None:
     jobs = Jobs(space)
     jobs.bury("1")
+    [named] = jobs.dlq.ids
     space.clock.advance(7 * DAY)
+    assert outcomes(jobs.dlq.replay(named)) == {"unknown"}
     assert (preview(space).count, replay(space), purge(space)) == (0, [], 0)
     assert jobs.given() == []
 

@@ -124,7 +124,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cloudflare_batch_size: Annotated[
         int,
         Meta(
-            ge=1, le=100, description="Messages in a pull over Cloudflare's API where nothing says how many."
+            ge=1,
+            le=100,
+            description="Messages a pull gives of a Cloudflare consumer whose settings do not say.",
         ),
     ] = 5
     spaces_max: Annotated[

@@ -7,6 +7,7 @@ text/plain.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Literal
 
 from edgequeues.core import ids
 from edgequeues.core.dxn import Dxn
@@ -206,9 +207,7 @@ def _messages(account: _Account) -> list[Route]:
         """Lease messages; an empty queue answers at once."""
         ask = read.pull(await body(request))
         space, queue = await account.space(request)
-        given = await space.call(turns.pull, queue, ask, wire.batch_size)
-        messages = [show.message(one.entry, one.attempts, wire, lease=one.lease) for one in given.messages]
-        return show.ok(show.pulled(messages, given.backlog, wire))
+        return show.ok(show.pulled(await space.call(turns.pull, queue, ask), wire))
 
     async def ack(request: Request) -> Response:
         """Finish messages, and give others back."""
@@ -238,13 +237,10 @@ def _messages(account: _Account) -> list[Route]:
 def _looking(account: _Account) -> list[Route]:
     wire = account.wire
 
-    async def seen(request: Request, name: str) -> Response:
+    async def seen(request: Request, name: Literal["ref", "lease_id"]) -> Response:
         limit = Fields.of_body(await body(request)).whole("batch_size", 1, PULL_MAX) or PEEKED
         space, queue = await account.space(request)
-        found = await space.call(turns.peek, queue, limit)
-        return show.ok(
-            {"messages": [show.message(one, attempts, wire, **{name: one.id}) for one, attempts in found]}
-        )
+        return show.ok(show.seen(await space.call(turns.peek, queue, limit), wire, name))
 
     async def peek(request: Request) -> Response:
         """Look at messages that could be pulled now; nothing changes."""
@@ -252,7 +248,7 @@ def _looking(account: _Account) -> list[Route]:
 
     async def preview(request: Request) -> Response:
         """The same as it was called before."""
-        return await seen(request, "lease")
+        return await seen(request, "lease_id")
 
     async def metrics(request: Request) -> Response:
         """Count what is still to be done."""

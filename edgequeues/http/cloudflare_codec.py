@@ -17,7 +17,16 @@ from edgequeues.core.backoff import Backoff
 from edgequeues.core.errors import InvalidId
 from edgequeues.http import cloudflare_errors as errors
 from edgequeues.http.cloudflare_errors import Refused
-from edgequeues.models import LEASE_MS_MAX, PULL_MAX, WORK_QUEUE, ConsumerConfig, NewEntry, QueueConfig, Retry
+from edgequeues.models import (
+    LEASE_MS_MAX,
+    PULL_MAX,
+    WORK_QUEUE,
+    ConsumerConfig,
+    NewEntry,
+    Pull,
+    QueueConfig,
+    Retry,
+)
 
 ContentType = Literal["json", "text", "bytes", "v8"]
 
@@ -223,13 +232,14 @@ def consumer(body: bytes, wire: Wire) -> NewConsumer:
         facts["max_wait_time_ms"] = str(WORKER_WAIT_MS if wait_ms is None else wait_ms)
         concurrency = settings.whole("max_concurrency", 1, CONCURRENCY_MAX)
         facts |= {} if concurrency is None else {"max_concurrency": str(concurrency)}
-    default = WORKER_BATCH if kind == "worker" else wire.batch_size
-    facts["batch_size"] = str(default if batch is None else batch)
+    if batch is None:
+        batch = WORKER_BATCH if kind == "worker" else wire.batch_size
     retries = settings.whole("max_retries", 0, RETRIES_MAX)
     lease_ms = settings.whole("visibility_timeout_ms", 1, LEASE_MS_MAX)
     delay_ms = settings.seconds("retry_delay", DELAY_S_MAX) or 0
     rules = ConsumerConfig(
         lease_ms=LEASE_MS if lease_ms is None else lease_ms,
+        batch=batch,
         attempts_max=wire.attempts_max(RETRIES if retries is None else retries),
         backoff=Backoff(list_ms=(delay_ms,)),
         lapse_delay_ms=delay_ms,
@@ -312,20 +322,13 @@ def entry(data: str, kind: str, size: int, headers: dict[str, str], delay_ms: in
     )
 
 
-class Ask(NamedTuple):
-    """How much to pull, and for how long; None: as the consumer has it."""
-
-    batch: int | None
-    lease_ms: int | None
-
-
-def pull(body: bytes) -> Ask:
+def pull(body: bytes) -> Pull:
     """What a pull asks for. Raises InvalidJson, Refused."""
     fields = Fields.of_body(body)
     lease_ms = fields.whole("visibility_timeout_ms", 1, LEASE_MS_MAX)
     if lease_ms is None:
         lease_ms = fields.whole("visibility_timeout", 1, LEASE_MS_MAX)  # as documents once said
-    return Ask(fields.whole("batch_size", 1, PULL_MAX), lease_ms)
+    return Pull(fields.whole("batch_size", 1, PULL_MAX), lease_ms)
 
 
 class Answers(NamedTuple):

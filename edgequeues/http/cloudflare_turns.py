@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from edgequeues.core.errors import NameTaken, NoConsumer, QueueNotFound
 from edgequeues.http import cloudflare_errors as errors
-from edgequeues.http.cloudflare_codec import RETENTION_S, Answers, Ask, NewConsumer, queue_name
+from edgequeues.http.cloudflare_codec import RETENTION_S, Answers, NewConsumer, queue_name
 from edgequeues.http.cloudflare_errors import Refused
 from edgequeues.models import (
     WORK_QUEUE,
@@ -27,6 +27,7 @@ from edgequeues.models import (
     Verdict,
 )
 from edgequeues.space.base import DEFAULT
+from edgequeues.space.dead_verbs import Told
 from edgequeues.space.shard import SpaceShard
 from shards.shard import grows
 
@@ -146,30 +147,29 @@ def push(space: SpaceShard, queue: str, entries: Sequence[NewEntry], *, make: bo
 
 
 class Handed(Struct, frozen=True):
-    """What a pull gave."""
+    """What a pull gave. letters: what is told of those that are dead letters, by position."""
 
     messages: list[Message]
+    letters: dict[int, Told]
     backlog: Backlog
 
 
 @grows
-def pull(space: SpaceShard, queue: str, ask: Ask, batch: int) -> Handed:
-    """Lease messages, `batch` of them where neither the request nor the consumer says how many.
-
-    Raises QueueNotFound, NoConsumer, Refused where the queue is paused.
-    """
-    facts = space.rules(queue).facts
-    if facts.get("type") == "worker":
+def pull(space: SpaceShard, queue: str, ask: Pull) -> Handed:
+    """Lease messages. Raises QueueNotFound, NoConsumer, Refused where the queue is paused."""
+    rules = space.rules(queue)
+    if rules.facts.get("type") == "worker":
         raise NoConsumer(f"queue {_name(space, queue)} has a Worker for its consumer, none of type http_pull")
-    wanted = ask.batch or int(facts.get("batch_size", batch))
-    pulled = space.pull(queue, None, Pull(wanted, ask.lease_ms))
+    pulled = space.pull(queue, None, ask)
     if pulled.paused:
         raise Refused(
             errors.PAUSED,
             f"queue_delivery_paused: delivery from queue {_name(space, queue)} is paused; resume it first",
             409,
         )
-    return Handed(pulled.messages, space.backlog(queue))
+    positions = [one.entry.position for one in pulled.messages]
+    letters = space.told(positions, whole=rules.dead_letter_body == "envelope") if positions else {}
+    return Handed(pulled.messages, letters, space.backlog(queue))
 
 
 def settle(space: SpaceShard, queue: str, said: Answers) -> tuple[list[Verdict], list[Verdict]]:
@@ -183,14 +183,25 @@ def extend(space: SpaceShard, queue: str, leases: Sequence[str], lease_ms: int |
     return space.extend(queue, leases, rules.lease_ms if lease_ms is None else lease_ms)
 
 
-def peek(space: SpaceShard, queue: str, limit: int) -> list[tuple[Entry, int]]:
-    """Messages that could be pulled now, with their attempts; of a queue without consumers, all that lie there."""
+class Seen(Struct, frozen=True):
+    """What a peek found: entries with their attempts. letters: as in `Handed`."""
+
+    entries: list[tuple[Entry, int]]
+    letters: dict[int, Told]
+
+
+def peek(space: SpaceShard, queue: str, limit: int) -> Seen:
+    """Messages that could be pulled now; of a queue without consumers, all that lie there and are due."""
     try:
-        standing = space.peek(queue, None, ("ready",), 0, limit)
+        rules = space.rules(queue)
     except NoConsumer:
         entries = space.read(queue, RangeQuery(limit=limit)).entries
-        return [(entry, 0) for entry in entries if entry.due is None or entry.due <= space.now_ms]
-    return [(one.entry, one.attempts) for one in standing]
+        found = [(one, 0) for one in entries if one.due is None or one.due <= space.now_ms]
+        whole = False
+    else:
+        found = [(one.entry, one.attempts) for one in space.peek(queue, None, ("ready",), 0, limit)]
+        whole = rules.dead_letter_body == "envelope"
+    return Seen(found, space.told([one.position for one, _ in found], whole=whole))
 
 
 def drop(space: SpaceShard, queue: str, object_ids: Sequence[str]) -> list[bool]:

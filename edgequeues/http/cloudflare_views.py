@@ -6,7 +6,7 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -14,10 +14,11 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from edgequeues.core import ids
 from edgequeues.core.errors import ConsumerNotFound
 from edgequeues.http import codec
-from edgequeues.http.cloudflare_codec import SOURCE_HEADER, WORKER_BATCH, WORKER_WAIT_MS, Wire
-from edgequeues.http.cloudflare_turns import View
+from edgequeues.http.cloudflare_codec import SOURCE_HEADER, WORKER_WAIT_MS, Wire
+from edgequeues.http.cloudflare_turns import Handed, Seen, View
 from edgequeues.http.routes import Response
 from edgequeues.models import Backlog, ConsumerConfig, ConsumerInfo, Entry, Purge, Verdict
+from edgequeues.space.dead_verbs import Told
 
 _SAID: Mapping[Verdict, str] = {
     "finished": "the message is finished already",
@@ -139,9 +140,8 @@ def consumer(view: View, one: ConsumerInfo, wire: Wire) -> dict[str, object]:
 def _consumer_settings(config: ConsumerConfig, kind: str, wire: Wire) -> dict[str, object]:
     facts, backoff = config.facts, config.backoff
     delay_ms = backoff.list_ms[0] if backoff.list_ms else backoff.initial_ms
-    default = WORKER_BATCH if kind == "worker" else wire.batch_size
     settings: dict[str, object] = {
-        "batch_size": int(facts.get("batch_size", default)),
+        "batch_size": config.batch,
         "max_retries": wire.retries(config.attempts_max),
         "retry_delay": _whole(delay_ms / 1_000),
     }
@@ -188,27 +188,63 @@ def _backlog_count(found: Backlog, wire: Wire) -> int:
     return found.unfinished if wire.backlog == "unfinished" else found.ready
 
 
-def pulled(messages: Sequence[_Message], found: Backlog, wire: Wire) -> dict[str, object]:
+def pulled(given: Handed, wire: Wire) -> dict[str, object]:
     """The answer to a pull."""
+    messages = [
+        _message(one.entry, one.attempts, given.letters.get(one.entry.position), wire, lease_id=one.lease)
+        for one in given.messages
+    ]
     return {
         "messages": messages,
-        "message_backlog_count": _backlog_count(found, wire),
-        "metadata": {"metrics": backlog(found, wire)},
+        "message_backlog_count": _backlog_count(given.backlog, wire),
+        "metadata": {"metrics": backlog(given.backlog, wire)},
     }
 
 
-def message(
-    entry: Entry, attempts: int, wire: Wire, *, lease: str | UnsetType = UNSET, ref: str | UnsetType = UNSET
+def seen(found: Seen, wire: Wire, name: Literal["ref", "lease_id"]) -> dict[str, object]:
+    """The answer to a peek. name: what a message's reference is called."""
+    messages = [
+        _message(entry, attempts, found.letters.get(entry.position), wire, **{name: entry.id})
+        for entry, attempts in found.entries
+    ]
+    return {"messages": messages}
+
+
+def _message(
+    entry: Entry,
+    attempts: int,
+    letter: Told | None,
+    wire: Wire,
+    *,
+    lease_id: str | UnsetType = UNSET,
+    ref: str | UnsetType = UNSET,
 ) -> _Message:
-    """A message as it is handed out, or looked at."""
     kind = entry.content_type or "json"
+    data = entry.data
     metadata = {"CF-Content-Type": kind, SOURCE_HEADER: "api"}
     if entry.headers is not None:
         metadata |= msgspec.json.decode(entry.headers)
-    body: Raw | str = Raw(entry.data)  # a JSON string, where it is not JSON itself
+    if letter is not None:
+        metadata |= _of_letter(letter)
+        if letter.envelope is not None:
+            kind, data = "json", letter.envelope.decode()
+            metadata["CF-Content-Type"] = kind
+    body: Raw | str = Raw(data)  # a JSON string, where it is not JSON itself
     if kind == "json":
-        body = b64encode(entry.data.encode()).decode() if wire.json_body == "base64" else entry.data
-    return _Message(message_id(entry.id), entry.updated, attempts, body, metadata, lease, ref)
+        body = b64encode(data.encode()).decode() if wire.json_body == "base64" else data
+    return _Message(message_id(entry.id), entry.updated, attempts, body, metadata, lease_id, ref)
+
+
+def _of_letter(letter: Told) -> dict[str, str]:
+    """What a dead letter's metadata tell of it."""
+    said = letter.summary
+    return {
+        "eq-last-error": said.error,
+        "eq-attempts": str(said.attempts),
+        "eq-first-seen-at": _time(said.first_seen),
+        "eq-last-seen-at": _time(said.last_seen),
+        "eq-original-queue": said.queue,
+    }
 
 
 def message_id(object_id: str) -> str:

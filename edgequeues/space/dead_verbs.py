@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from edgequeues.models import ENTRIES_MAX, ENTRY_BYTES_MAX, Entry, LetterFilter, Replayed
 from edgequeues.space import deadletters, letters, retention
 from edgequeues.space.base import SpaceBase
-from edgequeues.space.deadletters import START, DeadLetter, Place, Replay, Search
+from edgequeues.space.deadletters import START, DeadLetter, Place, Replay, Search, Summary
 from edgequeues.space.letters import Envelope
 from edgequeues.space.log import Victim
 from edgequeues.space.queues import Queue
@@ -33,6 +33,13 @@ class Part(Struct, frozen=True):
 
     resume: Place | None
     through: int
+
+
+class Told(Struct, frozen=True):
+    """What is told of a dead letter beside its message, and the JSON of its envelope where that is shown instead."""
+
+    summary: Summary
+    envelope: bytes | None
 
 
 class Matched(Part, frozen=True):
@@ -63,6 +70,17 @@ class DeadVerbs(SpaceBase):
         """Dead letters with their facts, by position from above `after`. Entries of other origin are left out."""
         row, at = self._require(queue), self._time()
         return letters.listed(self.db, row, at, after, limit)
+
+    def told(self, positions: Sequence[int], *, whole: bool) -> dict[int, Told]:
+        """What other dialects tell of those of these entries that are dead letters, by position.
+
+        whole: with their envelopes.
+        """
+        found = letters.summaries(self.db, positions)
+        return {
+            position: Told(summary, letters.envelope_json(self.db, position) if whole else None)
+            for position, summary in found.items()
+        }
 
     def preview(
         self,

@@ -66,6 +66,7 @@ QUESTIONS = {
     "work-http": work_http.__doc__,
     "work-latency": work_latency.__doc__,
 }
+FLUSH = "What does a flush cost here?"
 RESULTS = Path(__file__).parent / "results"
 IN_MEMORY = ("tmpfs", "ramfs")
 
@@ -129,7 +130,7 @@ def measure(names: Sequence[str], effort: Effort, folder: Path, tell: Teller) ->
         facts = msgspec.json.encode({"bench": "machine", "effort": effort} | machine.facts(place)).decode()
         tell.fact(facts)
         yield facts
-        yield from _answer("What does a flush cost here?", iter([machine.flush(times_ms)]), tell)
+        yield from _answer(FLUSH, iter([machine.flush(times_ms)]), tell)
         rig = Rig(place, effort, quantile(times_ms, 0.5))
         for bench in names or BENCHES:
             began = time.perf_counter()

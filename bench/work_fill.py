@@ -15,7 +15,7 @@ from edgequeues.models import PRIORITY, WORK_QUEUE, ConsumerConfig, Ordering
 from edgequeues.space import consumers, deliveries, log, queues, store
 from edgequeues.space.base import DEFAULT
 from edgequeues.space.deliveries import Made
-from edgequeues.space.desk import FIFO_LINE
+from edgequeues.space.moves import FIFO_LINE
 from edgequeues.space.shard import SpaceShard
 from shards import files
 from shards.namespace import Ref, open_namespace

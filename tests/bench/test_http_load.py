@@ -45,6 +45,20 @@ def test_an_answer_is_over_with_its_last_byte(
         assert connection.closing == (answer is NOTHING)
 
 
+@pytest.mark.parametrize("step", [1, 7, 1000])
+def test_the_body_of_an_answer_is_kept_where_it_is_wanted(step: int) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        connection = Connection(listener.getsockname()[1], keep=True)
+        with listener.accept()[0] as peer:
+            for _ in range(2):
+                connection.send(b"GET / HTTP/1.1\r\n\r\n")
+                for at in range(0, len(LENGTH), step):
+                    peer.sendall(LENGTH[at : at + step])
+                    connection.take()
+                assert connection.body == b"hello"
+        connection.close()
+
+
 def test_an_answer_cut_short_is_an_error(pair: tuple[Connection, socket.socket]) -> None:
     connection, peer = pair
     connection.send(b"GET / HTTP/1.1\r\n\r\n")

@@ -113,7 +113,7 @@ class Worker:
         if not messages:
             return
         leases, sent = [one.lease for one in messages], trio.current_time()
-        self.ledger.doubtful.update(name_of(one.data) for one in messages)
+        self.ledger.doubtful.update((one.lease, name_of(one.data)) for one in messages)
         if not permanent:
             self.unanswered = messages
             answers = await client.ack(self.ledger.queue, leases)
@@ -122,8 +122,6 @@ class Worker:
             answers = await client.retry(self.ledger.queue, leases, error="never", permanent=True)
         for message, answer in zip(messages, answers, strict=True):
             self.ledger.finish(message, answer, sent, permanent=permanent)
-            if answer.outcome in ("lapsed", "stale"):
-                self.ledger.doubtful.discard(name_of(message.data))
 
 
 async def verify(url: str, ledgers: list[Ledger]) -> None:
@@ -131,8 +129,7 @@ async def verify(url: str, ledgers: list[Ledger]) -> None:
     async with Client(url) as client:
         for ledger in ledgers:
             alive = await stored(client, ledger.queue)
-            dead = await buried(client, ledger.queue)
-            ledger.compare({label: alive[label] for label in alive if label not in dead}, dead)
+            ledger.compare(alive, await buried(client, ledger.queue))
 
 
 async def drain(url: str, ledger: Ledger) -> None:
@@ -149,7 +146,7 @@ async def drain(url: str, ledger: Ledger) -> None:
         assert totals.total_in == len(ledger.seen)
         assert totals.total_exhausted + totals.total_permanent == len(dead)
         assert totals.total_acked == totals.total_in - len(dead)
-        assert ledger.seen == ledger.acked | ledger.over.keys() | ledger.doubtful | dead.keys()
+        assert ledger.seen == ledger.over.keys() | set(ledger.doubtful.values()) | dead.keys()
         print(
             f"{ledger.queue}: {len(ledger.pushed)} pushed, {len(ledger.acked)} acked, {len(dead)} dead,"
             f" {totals.total_lapsed} lapsed, {len(ledger.unanswered)} pushes unanswered, {dict(ledger.outcomes)}"

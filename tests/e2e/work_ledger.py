@@ -29,8 +29,9 @@ RULES = {LOOSE: _RULES, LINED: msgspec.structs.replace(_RULES, ordering="per_key
 class Ledger:
     """What the answers of all rounds have said of one queue. Messages are called by a label in their data.
 
-    over: when the answer came that said a message is finished. doubtful: those of which such an answer never came.
-    given: when each position of a key was handed out first.
+    over: when the answer came that said a message is finished. doubtful: leases that were to finish one and were not
+    answered, with its label. attempts: the last number that was told of each, and when. given: when each position
+    of a key was handed out first.
     """
 
     queue: str
@@ -40,8 +41,8 @@ class Ledger:
     acked: set[str] = field(default_factory=set)
     permanent: set[str] = field(default_factory=set)
     over: dict[str, float] = field(default_factory=dict)
-    doubtful: set[str] = field(default_factory=set)
-    attempts: dict[str, int] = field(default_factory=dict)
+    doubtful: dict[str, str] = field(default_factory=dict)
+    attempts: dict[str, tuple[int, float]] = field(default_factory=dict)
     given: dict[str, dict[int, float]] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -56,8 +57,10 @@ class Ledger:
         label = name_of(message.data)
         self.meet(label, message.id)
         assert not self.over.get(label, came) < sent, f"{label} was finished, and comes back"
-        assert self.attempts.get(label, 0) < message.attempts <= ATTEMPTS_MAX, f"{label}: {message.attempts}"
-        self.attempts[label] = message.attempts
+        before, told = self.attempts.get(label, (0, 0.0))
+        assert message.attempts <= ATTEMPTS_MAX
+        assert message.attempts > before or told > sent, f"{label}: {before} attempts, now {message.attempts}"
+        self.attempts[label] = (message.attempts, came)
         if message.key is not None and RULES[self.queue].ordering == "per_key":
             self.in_turn(message, sent)
             self.given.setdefault(message.key, {}).setdefault(message.position, came)
@@ -71,11 +74,11 @@ class Ledger:
 
     def finish(self, message: Message, answer: Answered, sent: float, *, permanent: bool) -> None:
         """Note what became of a lease that was to end its message."""
-        label = name_of(message.data)
+        label = self.doubtful.pop(message.lease)
         self.outcomes[answer.outcome] += 1
         assert answer.outcome != "unknown"
         if answer.outcome == "done":
-            assert label not in self.over, f"{label} was finished twice"
+            assert label not in self.acked | self.permanent, f"{label} was finished twice"
             (self.permanent if permanent else self.acked).add(label)
             if message.key is not None and RULES[self.queue].ordering == "per_key":
                 self.in_turn(message, sent)
@@ -83,14 +86,13 @@ class Ledger:
             self.over[label] = trio.current_time()
 
     def compare(self, stored: dict[str, str], dead: dict[str, DeadLetter]) -> None:
-        """What is in the queue and among the dead is what the answers said; nothing is in both."""
+        """What is in the queue and, looked at later, among the dead is what the answers said."""
         for label, object_id in [*stored.items(), *((name, one.original_id) for name, one in dead.items())]:
             self.meet(label, object_id)
-        assert not stored.keys() & dead.keys()
         assert not stored.keys() & self.over.keys()
         assert not self.acked & dead.keys()
         assert self.permanent <= dead.keys()
-        lost = self.pushed - stored.keys() - dead.keys() - self.over.keys() - self.doubtful
+        lost = self.pushed - stored.keys() - dead.keys() - self.over.keys() - set(self.doubtful.values())
         assert not lost, f"{sorted(lost)} of {self.queue} are lost"
         for letter in dead.values():
             assert letter.reason == "permanent" or letter.attempts == ATTEMPTS_MAX
@@ -104,7 +106,7 @@ def name_of(data: object) -> str:
 
 
 async def stored(client: Client, queue: str) -> dict[str, str]:
-    """Labels and ids of the messages that are unfinished."""
+    """Labels and ids of the messages that are unfinished. Some may end meanwhile, none may come."""
     found: dict[str, str] = {}
     after: int | None = 0
     while after is not None:
@@ -113,7 +115,8 @@ async def stored(client: Client, queue: str) -> dict[str, str]:
             assert name_of(one.data) not in found
             found[name_of(one.data)] = one.id
         after = page.resume
-    assert len(found) == len([entry async for entry in client.iterate(queue)])
+    kept = {entry.id async for entry in client.iterate(queue)}
+    assert kept <= set(found.values()), "what is finished is kept"
     return found
 
 

@@ -1,6 +1,6 @@
 """What does working a queue cost, beside its own SQL run bare?
 
-Messages are pushed, pulled and acked, `BATCH` a call, every answer on disk. What SQLite is told meanwhile is written
+Messages are pushed, pulled and acked, so many a call, every answer on disk. What SQLite is told meanwhile is written
 down once, and told to it again on an equal file: the same statements with the same values, commits and flushes, and
 nothing around them. Beside each rate stands the processor time of the event loop for a message.
 """
@@ -30,13 +30,27 @@ from shards.namespace import Ref, open_namespace
 from shards.storage import Storage, open_storage
 
 SPACE = "work"
-BATCH = 100
-TIMES_BARE_MAX = 3.0
-SHAPES: Sequence[tuple[Ordering, int]] = (("unordered", 1), ("unordered", 16), ("per_key", 1))
 COMMIT = "COMMIT"
+TIMES_BARE_MAX = 3.0  # where a call has a hundred messages
 
 Work = Sequence[Sequence[Sequence[NewEntry]]]  # what each caller pushes, call by call
 Told = tuple[str, Any, int]  # a statement, its values, and how many rows had ever been changed before
+
+
+class Shape(NamedTuple):
+    """How a queue is worked: in which order, `each` messages a call, by how many at once."""
+
+    ordering: Ordering
+    each: int
+    callers: int
+
+
+SHAPES = (
+    Shape("unordered", 100, 1),
+    Shape("unordered", 100, 16),
+    Shape("per_key", 100, 1),
+    Shape("unordered", 1, 64),
+)
 
 
 class Step(NamedTuple):
@@ -63,56 +77,56 @@ class TapedSpace(SpaceShard):
 
 
 def measure(rig: Rig) -> Iterator[Figure]:
-    """In no order by one and by many, and in the order of keys."""
-    for ordering, callers in SHAPES:
-        yield from _figures(rig, ordering, callers)
+    """In no order by one and by many, in the order of keys, and one message a call."""
+    for shape in SHAPES:
+        calls = rig.pick(160, 64, 2) if shape.each > 1 else rig.pick(6_400, 1_600, 64)
+        yield from _figures(rig, shape, batches(shape, max(calls, 2 * shape.callers)))
 
 
-def _figures(rig: Rig, ordering: Ordering, callers: int) -> Iterator[Figure]:
-    work = batches(rig.pick(160, 64, 2 * callers), callers)
-    messages = sum(map(len, work)) * BATCH
+def batches(shape: Shape, calls: int) -> Work:
+    """So many calls' messages, dealt out to the callers. Every message has a key of its own."""
+    entries = [
+        NewEntry(one.data, one.object_id, one.type, key=one.object_id)
+        for one in new_entries(calls * shape.each)
+    ]
+    parts = [entries[at : at + shape.each] for at in range(0, len(entries), shape.each)]
+    return [parts[number :: shape.callers] for number in range(shape.callers)]
+
+
+def _figures(rig: Rig, shape: Shape, work: Work) -> Iterator[Figure]:
+    messages = sum(map(len, work)) * shape.each
     with rig.place() as seed:
-        compared = Compared(seed, ordering, work)
+        compared = Compared(seed, shape, work)
         with rig.place() as folder:
             compared.tape(folder)
-        ways = {"ours": compared.ours, "SQL alone": compared.bare}
-        found = rig.rounds(
-            rig.pick(5, 3, 1), {name: partial(_placed, rig, way) for name, way in ways.items()}
-        )
+        ways = {
+            "ours": partial(_placed, rig, compared.ours),
+            "SQL alone": partial(_placed, rig, compared.bare),
+        }
+        found = rig.rounds(rig.pick(5, 3, 1), ways)
     seconds = {name: [one.all for one in took] for name, took in found.items()}
     cpu = {name: [one.cpu / messages * 1e6 for one in took] for name, took in found.items()}
-    times = Against(
-        what="times the SQL",
-        value=ratio(seconds["ours"], seconds["SQL alone"]),
-        target=TIMES_BARE_MAX,
-        at_most=True,
-    )
+    times = ratio(seconds["ours"], seconds["SQL alone"])
     told = sum(len(step.values) if step.many else 1 for step in compared.steps)
     commits = sum(step.flush for step in compared.steps)
-    special: dict[str, dict[str, float]] = {
-        "ours": {"by cpu": ratio(cpu["ours"], cpu["SQL alone"])},
+    special = {
+        "ours": {"times the SQL by cpu": ratio(cpu["ours"], cpu["SQL alone"])},
         "SQL alone": {"statements a message": told / messages, "messages a commit": messages / commits},
     }
-    case = f"push, pull and ack {BATCH}, {ordering}, {callers} caller{'s' if callers > 1 else ''}"
+    against = [Against(what="times the SQL", value=times, target=TIMES_BARE_MAX, at_most=True)]
+    if shape.each == 1:
+        against, special["ours"] = [], {"times the SQL": times} | special["ours"]
+    case = f"push, pull and ack {shape.each}, {shape.ordering}, {shape.callers} callers"
     for name, more in special.items():
         rates = [messages / one for one in seconds[name]]
         more |= {"loop cpu us/message": statistics.median(cpu[name]), "flush p50 ms": rig.flush_ms}
-        against = [times] if name == "ours" else []
-        yield figure("work", f"{case}: {name}", rates, "messages/s", against=against, more=more)
+        beside = against if name == "ours" else []
+        yield figure("work", f"{case}: {name}", rates, "messages/s", against=beside, more=more)
 
 
 def _placed(rig: Rig, way: Callable[[Path], Took]) -> Took:
     with rig.place() as folder:
         return way(folder)
-
-
-def batches(count: int, callers: int) -> list[list[list[NewEntry]]]:
-    """What each caller pushes, batch by batch. Every message has a key of its own."""
-    entries = [
-        NewEntry(one.data, one.object_id, one.type, key=one.object_id) for one in new_entries(count * BATCH)
-    ]
-    parts = [entries[at : at + BATCH] for at in range(0, len(entries), BATCH)]
-    return [parts[number::callers] for number in range(callers)]
 
 
 async def prepare(folder: Path, ordering: Ordering) -> None:
@@ -124,11 +138,10 @@ async def prepare(folder: Path, ordering: Ordering) -> None:
 
 
 async def _work(ref: Ref[SpaceShard], mine: Sequence[Sequence[NewEntry]]) -> None:
-    """Push a batch, pull as many, ack them; then the next."""
-    ask = Pull(batch=BATCH)
+    """Push some, pull as many, ack them; then the next."""
     for entries in mine:
         await ref.call(SpaceShard.push, QUEUE, entries)
-        given = await ref.call(SpaceShard.pull, QUEUE, None, ask)
+        given = await ref.call(SpaceShard.pull, QUEUE, None, Pull(batch=len(entries)))
         assert len(given.messages) == len(entries)
         await ref.call(SpaceShard.ack, QUEUE, [one.lease for one in given.messages])
 
@@ -147,11 +160,11 @@ async def _run(kind: type[SpaceShard], folder: Path, work: Work) -> Took:
 class Compared:
     """Work that is done in several ways, each in an empty folder, on equal files. `tape` comes before `bare`."""
 
-    def __init__(self, seed: Path, ordering: Ordering, work: Work) -> None:
+    def __init__(self, seed: Path, shape: Shape, work: Work) -> None:
         self.steps: list[Step] = []
         self._seed = seed
         self._work = work
-        trio.run(prepare, seed, ordering)
+        trio.run(prepare, seed, shape.ordering)
 
     def ours(self, folder: Path) -> Took:
         """By the engine."""

@@ -277,7 +277,10 @@ class Standing(Struct, frozen=True):
 class ConsumerInfo(Struct, frozen=True):
     """A consumer as listed. Counts of deliveries by state, and totals since it was made.
 
-    oldest_ready: unix ms since when the message has been ready that is handed out next; None: there is none.
+    What has expired counts in total_expired and nowhere else, swept or not. So total_in is at any time the sum of the
+    states and of the totals of all ends: acked, exhausted, permanent, skipped, expired, cancelled.
+    oldest_ready: unix ms since when the message has been ready that is handed out next; None: there is none. How long
+        it was parked before does not count. oldest_ready_age_ms: how long that is ago by the space's clock.
     """
 
     name: str
@@ -291,6 +294,7 @@ class ConsumerInfo(Struct, frozen=True):
     leased: int
     backoff: int
     oldest_ready: int | None
+    oldest_ready_age_ms: int | None
     total_in: int
     total_attempts: int
     total_acked: int

@@ -343,8 +343,9 @@ class SpaceBase(Shard):
         def named(text: str) -> Queue | None:
             return row if text == name else self._find(text)
 
-        if letters.come_round(row, rules, named, self._own_grave):
-            raise InvalidRequest(f"dead_letters: they would come back to queue {row.name or row.queue_id}")
+        first = letters.come_round(row, rules, named, self._own_grave)
+        if first is not None:
+            raise InvalidRequest(f"dead_letters: {first} leads back to {name or row.name or row.queue_id}")
 
     def _free_name(self, wanted: str) -> str:
         """The name itself, or one like it that no queue has."""

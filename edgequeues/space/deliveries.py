@@ -37,6 +37,7 @@ CREATE TABLE deliveries (
   first_ts    INTEGER,           -- unix ms of the first lease
   last_ts     INTEGER,           -- unix ms of the newest lease
   last_error  TEXT,
+  ready_ts    INTEGER,           -- unix ms at which it became ready again, or its turn came; NULL: it was not so yet
   size        INTEGER NOT NULL,  -- bytes of the entry's data
   PRIMARY KEY (consumer_id, entry_id),
   CHECK ((state = 'leased' OR state = 'scheduled' OR state = 'backoff') = (due_ts IS NOT NULL))
@@ -149,8 +150,10 @@ DUE = f"SELECT {_ROW} FROM deliveries WHERE due_ts <= ? ORDER BY due_ts LIMIT ?"
 SOONEST = "SELECT min(due_ts) FROM deliveries WHERE due_ts IS NOT NULL"
 SOME = f"SELECT {_ROW} FROM deliveries WHERE consumer_id = ? LIMIT ?"
 FIRST_READY = (
-    "SELECT (SELECT updated_ts FROM queue_entries WHERE id = entry_id) FROM deliveries"
-    " WHERE consumer_id = ? AND rank = ? AND state = 'ready' ORDER BY turn LIMIT 1"
+    "SELECT coalesce(d.ready_ts, e.due_ts, e.updated_ts)"
+    " FROM deliveries d JOIN queue_entries e ON e.id = d.entry_id"
+    " WHERE d.consumer_id = ? AND d.rank = ? AND d.state = 'ready' AND e.updated_ts > ?"
+    " AND (e.expires_ts IS NULL OR e.expires_ts > ?) ORDER BY d.turn LIMIT 1"
 )
 OLDEST = (
     "SELECT e.updated_ts FROM deliveries d JOIN queue_entries e ON e.id = d.entry_id"
@@ -170,6 +173,18 @@ FIRST_IN = (
     f"SELECT {_ROW} FROM deliveries INDEXED BY deliveries_line WHERE consumer_id = ? AND line = ?"
     " ORDER BY entry_id LIMIT 1"
 )
+EXPIRED = {  # by age, by their own end
+    "age": (
+        "SELECT d.state, count(*), sum(d.size) FROM queue_entries e CROSS JOIN deliveries d"
+        " WHERE e.queue_id = ? AND e.updated_ts <= ? AND d.consumer_id = ? AND d.entry_id = e.id"
+        " AND d.state <> 'leased' GROUP BY d.state"
+    ),
+    "end": (
+        "SELECT d.state, count(*), sum(d.size) FROM queue_entries e CROSS JOIN deliveries d"
+        " WHERE e.queue_id = ? AND e.expires_ts <= ? AND e.updated_ts > ? AND d.consumer_id = ?"
+        " AND d.entry_id = e.id AND d.state <> 'leased' GROUP BY d.state"
+    ),
+}
 ANY_LEASED = "SELECT 1 FROM deliveries WHERE entry_id = ? AND state = 'leased'"
 
 
@@ -209,9 +224,12 @@ def of_entry(db: apsw.Connection, position: int) -> list[Delivery]:
     return _rows(db.execute(OF_ENTRY, (position,)).fetchall())
 
 
-def oldest_ready(db: apsw.Connection, consumer_id: int) -> int | None:
-    """Unix ms at which the message was appended that is handed out next; the earliest of any priority."""
-    found = (db.execute(FIRST_READY, (consumer_id, rank)).get for rank in range(10))
+def oldest_ready(db: apsw.Connection, consumer_id: int, *, at: int, aged_ts: int) -> int | None:
+    """Unix ms since when the message has been ready that is handed out next; the earliest of any priority.
+
+    What has expired at unix ms `at` does not count. How long it was delayed, backing off or behind others neither.
+    """
+    found = (db.execute(FIRST_READY, (consumer_id, rank, aged_ts, at)).get for rank in range(10))
     return min((ts for ts in found if ts is not None), default=None)
 
 
@@ -219,6 +237,18 @@ def oldest(db: apsw.Connection, consumer_id: int) -> int | None:
     """Unix ms at which the oldest unfinished message was appended, in whatever state it is."""
     updated: int | None = db.execute(OLDEST, (consumer_id,)).get
     return updated
+
+
+def expired(
+    db: apsw.Connection, consumer_id: int, queue_id: str, *, at: int, aged_ts: int
+) -> list[tuple[State, int, int]]:
+    """Messages of a consumer that have expired at unix ms `at` and were not swept: how many in a state, their bytes.
+
+    What is handed out does not expire before its lease ends.
+    """
+    rows: list[tuple[Any, ...]] = db.execute(EXPIRED["age"], (queue_id, aged_ts, consumer_id)).fetchall()
+    rows += db.execute(EXPIRED["end"], (queue_id, at, aged_ts, consumer_id)).fetchall()
+    return [(state, count, size) for state, count, size in rows]
 
 
 def behind(db: apsw.Connection, consumer_id: int, line: str, position: int, limit: int) -> int:
@@ -274,11 +304,14 @@ def some(db: apsw.Connection, consumer_id: int, limit: int) -> list[Delivery]:
 # -- moving on ----------------------------------------------------------------------------------------------
 
 RELEASE = (
-    "UPDATE deliveries SET state = ?, due_ts = ?, attempts = ?, open = ?, last_error = coalesce(?, last_error)"
+    "UPDATE deliveries SET state = ?, due_ts = ?, attempts = ?, open = ?, last_error = coalesce(?, last_error),"
+    " ready_ts = ? WHERE consumer_id = ? AND entry_id = ?"
+)
+READY_NOW = (
+    "UPDATE deliveries SET state = 'ready', ready_ts = due_ts, due_ts = NULL"
     " WHERE consumer_id = ? AND entry_id = ?"
 )
-READY_NOW = "UPDATE deliveries SET state = 'ready', due_ts = NULL WHERE consumer_id = ? AND entry_id = ?"
-ADVANCE = "UPDATE deliveries SET state = ?, due_ts = ?, turn = ? WHERE consumer_id = ? AND entry_id = ?"
+ADVANCE = "UPDATE deliveries SET state = ?, due_ts = ?, ready_ts = ?, turn = ? WHERE consumer_id = ? AND entry_id = ?"
 REMOVE = "DELETE FROM deliveries WHERE consumer_id = ? AND entry_id = ?"
 HEAD = (
     "SELECT d.entry_id, d.state, e.due_ts FROM deliveries d INDEXED BY deliveries_line"
@@ -304,9 +337,11 @@ def give_back(
     attempts: int,
     open: bool,
     error: str | None,
+    at: int | None = None,
 ) -> None:
-    """End a lease without finishing the delivery. open: may its holder still ack it?"""
-    db.execute(RELEASE, (state, due, attempts, open, error, row.consumer_id, row.position))
+    """End a lease at unix ms `at` without finishing the delivery. open: may its holder still ack it?"""
+    ready = at if state == "ready" else None
+    db.execute(RELEASE, (state, due, attempts, open, error, ready, row.consumer_id, row.position))
 
 
 def make_ready(db: apsw.Connection, rows: Iterable[Delivery]) -> None:
@@ -315,10 +350,17 @@ def make_ready(db: apsw.Connection, rows: Iterable[Delivery]) -> None:
 
 
 def advance(
-    db: apsw.Connection, consumer_id: int, head: Head, state: State, due: int | None, turn: int
+    db: apsw.Connection,
+    consumer_id: int,
+    head: Head,
+    state: State,
+    due: int | None,
+    turn: int,
+    at: int | None = None,
 ) -> None:
-    """It is this message's turn in its line."""
-    db.execute(ADVANCE, (state, due, turn, consumer_id, head.position))
+    """It is this message's turn in its line, at unix ms `at`."""
+    ready = at if state == "ready" else None
+    db.execute(ADVANCE, (state, due, ready, turn, consumer_id, head.position))
 
 
 def remove(db: apsw.Connection, rows: Iterable[tuple[int, int]]) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import apsw
+import msgspec
 
 from edgequeues.core.lifecycle import State
-from edgequeues.models import ENTRY_BYTES_MAX, Ended, Entry, Explanation, Line, Standing
+from edgequeues.models import ENTRY_BYTES_MAX, ConsumerInfo, Ended, Entry, Explanation, Line, Standing
 from edgequeues.space import attempts, deliveries, retention
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.queues import Queue
@@ -20,6 +21,29 @@ REASONS = {
     "backoff": "backing_off",
     "ready": "ready",
 }
+
+
+def counted(db: apsw.Connection, queue: Queue, consumer: Consumer, at: int) -> ConsumerInfo:
+    """A consumer as listed at unix ms `at`."""
+    aged_ts = retention.aged_ts(queue, at)
+    oldest = deliveries.oldest_ready(db, consumer.consumer_id, at=at, aged_ts=aged_ts)
+    counts, size = msgspec.structs.asdict(consumer.counts), consumer.bytes
+    if queue.due(at):
+        gone = deliveries.expired(db, consumer.consumer_id, queue.queue_id, at=at, aged_ts=aged_ts)
+        for state, count, bytes_ in gone:
+            counts[state] -= count
+            counts["total_expired"] += count
+            size -= bytes_
+    return ConsumerInfo(
+        name=consumer.name,
+        config=consumer.config,
+        created=consumer.created_ts,
+        filling=consumer.filling,
+        bytes=size,
+        oldest_ready=oldest,
+        oldest_ready_age_ms=None if oldest is None else max(at - oldest, 0),
+        **counts,
+    )
 
 
 def peek(

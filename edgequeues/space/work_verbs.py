@@ -83,7 +83,7 @@ class WorkVerbs(SpaceBase):
         else:
             self._check_graves(row, [rules])
             consumers.configure(self.db, found, rules)
-        return self._consumer_info(found)
+        return explaining.counted(self.db, row, found, self._time())
 
     @grows
     def provision(self, queue: str, config: QueueConfig, rules: ConsumerConfig) -> QueueInfo:
@@ -122,7 +122,7 @@ class WorkVerbs(SpaceBase):
         """The consumers of a queue. Raises QueueNotFound."""
         self._settle()
         row = self._require(queue)
-        return [self._consumer_info(one) for one in row.consumers]
+        return [explaining.counted(self.db, row, one, self._time()) for one in row.consumers]
 
     def rules(self, queue: str, consumer: str | None = None) -> ConsumerConfig:
         """The rules of a consumer. Raises QueueNotFound, NoConsumer, ConsumerNotFound."""
@@ -268,14 +268,3 @@ class WorkVerbs(SpaceBase):
     def _check_grave(self, rules: ConsumerConfig) -> None:
         if rules.dead_letters and self._find(rules.dead_letters) is None:
             raise InvalidRequest(f"dead_letters: there is no queue {rules.dead_letters}")
-
-    def _consumer_info(self, one: Consumer) -> ConsumerInfo:
-        return ConsumerInfo(
-            name=one.name,
-            config=one.config,
-            created=one.created_ts,
-            filling=one.filling,
-            bytes=one.bytes,
-            oldest_ready=deliveries.oldest_ready(self.db, one.consumer_id),
-            **msgspec.structs.asdict(one.counts),
-        )

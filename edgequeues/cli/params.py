@@ -57,6 +57,13 @@ def time(value: str) -> int:
         ) from None
 
 
+def moment(value: str) -> int:
+    """A point in time to come, in unix ms: given so, or as ISO 8601 (local unless it says otherwise)."""
+    if DURATION.fullmatch(value.strip()):
+        raise click.BadParameter(f"{value!r} is a length of time; say --delay {value} for so long from now")
+    return time(value)
+
+
 def queue_of(found: dxn.Dxn) -> str:
     """The queue's own address."""
     return str(dxn.Dxn(found.space, found.queue, None, found.tag))

@@ -1,4 +1,4 @@
-"""Commands about whole queues: delete, queues, spaces, config."""
+"""Commands about whole queues: delete, purge, pause, resume, remove, queues, spaces, config."""
 
 from __future__ import annotations
 
@@ -66,6 +66,90 @@ def delete(
 
 
 @click.command()
+@click.argument("dxn", type=params.queue)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@remote
+def purge(session: Session, /, dxn: Dxn, yes: bool) -> None:
+    """Delete all that is in queue DXN now; what is pushed from then on stays.
+
+    Leases end with their messages. On a terminal it asks first, elsewhere it wants --yes.
+    """
+    purge_queue(session, dxn, f"Delete everything in {dxn}, for good?", yes=yes)
+
+
+def purge_queue(session: Session, dxn: Dxn, question: str, *, yes: bool) -> None:
+    """Delete all that is in a queue, once that is confirmed. Raises Failure, UsageError."""
+    confirm(session, question, yes=yes)
+
+    async def work(client: Client) -> None:
+        deleted = await client.purge(str(dxn))
+        if session.out.json:
+            session.out.line({"deleted": deleted})
+        else:
+            session.out.text(f"{deleted} deleted")
+
+    session.run(work)
+
+
+def confirm(session: Session, question: str, *, yes: bool) -> None:
+    """Ask on a terminal; elsewhere nobody can answer. Raises Failure after a no, UsageError without --yes."""
+    if yes:
+        return
+    if not session.terminal:
+        raise click.UsageError("nothing was deleted: there is nobody to ask, so say --yes")
+    if not click.confirm(question, err=True):
+        raise Failure("nothing was deleted")
+
+
+@click.command()
+@click.argument("dxn", type=params.queue)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@remote
+def remove(session: Session, /, dxn: Dxn, yes: bool) -> None:
+    """Remove queue DXN with all that is in it, its settings and its consumers.
+
+    On a terminal it asks first, elsewhere it wants --yes.
+    """
+    confirm(session, f"Remove {dxn} with everything in it, for good?", yes=yes)
+
+    async def work(client: Client) -> None:
+        await client.remove(str(dxn))
+        if session.out.json:
+            session.out.line({"removed": str(dxn)})
+        else:
+            session.out.text(f"{dxn} is removed")
+
+    session.run(work)
+
+
+@click.command()
+@click.argument("dxn", type=params.queue)
+@remote
+def pause(session: Session, /, dxn: Dxn) -> None:
+    """Hand out nothing more of queue DXN. Pushes go on, and so does what is leased."""
+    _pause(session, dxn, paused=True)
+
+
+@click.command()
+@click.argument("dxn", type=params.queue)
+@remote
+def resume(session: Session, /, dxn: Dxn) -> None:
+    """Hand out messages of queue DXN again."""
+    _pause(session, dxn, paused=False)
+
+
+def _pause(session: Session, dxn: Dxn, *, paused: bool) -> None:
+    async def work(client: Client) -> None:
+        result = await client.reconfigure(str(dxn), ConfigChange(paused=paused))
+        if session.out.json:
+            session.out.line({"paused": result.paused})
+        else:
+            session.out.text(f"{dxn} is {'paused' if result.paused else 'not paused'}")
+
+    session.run(work)
+
+
+@click.command()
 @click.argument("space")
 @click.option("--trace", is_flag=True, help="The trace queues beside the space's own.")
 @remote
@@ -83,7 +167,8 @@ def queues(session: Session, /, space: str, trace: bool) -> None:
                 session.out.line(queue)
             name = queue.config.name or ""
             count, oldest = str(queue.entries), when(queue.oldest)
-            rows.append((name, queue.id, queue.config.kind, count, size(queue.bytes), oldest, queue.dxn))
+            kind = f"{queue.config.kind}, paused" if queue.config.paused else queue.config.kind
+            rows.append((name, queue.id, kind, count, size(queue.bytes), oldest, queue.dxn))
         if not session.out.json:
             columns = ("name", "id", "kind", "entries", "bytes", "oldest", "dxn")
             session.out.table(columns, rows, right=("entries", "bytes"))
@@ -116,7 +201,10 @@ def spaces(session: Session, /) -> None:
 )
 @remote
 def config(session: Session, /, dxn: Dxn, changes: Sequence[str], replace: bool) -> None:
-    """Show the settings of queue DXN, or change some: name, max_age_ms, max_entries, mutable.
+    """Show the settings of queue DXN, or change some.
+
+    They are name, max_age_ms, max_entries, mutable; and of work queues on_ack, retain_acked_ms, delay_ms, depth_max,
+    paused. A new queue takes a kind, `log` or `work`; one of kind `work` gets the consumer `default`.
 
     A VALUE is JSON, or text where that is meant; `null` takes a setting back.
 

@@ -10,7 +10,7 @@ import click
 from msgspec import Raw
 
 from edgequeues.cli import params
-from edgequeues.cli.render import DATA_CHARS_MAX, Output, when
+from edgequeues.cli.render import Output, cut, when
 from edgequeues.cli.session import Session, remote
 from edgequeues.client import Client, Entry, Page
 from edgequeues.core.dxn import Dxn
@@ -150,8 +150,7 @@ def _table(out: Output, page: Page, limit: int | None, *, reverse: bool) -> None
 
 def cells(entry: Entry) -> tuple[str, ...]:
     """An entry as the cells of a table."""
-    data = entry.raw[: 4 * DATA_CHARS_MAX].decode(errors="replace")[:DATA_CHARS_MAX]
-    return str(entry.position), entry.id, entry.type or "", when(entry.updated), " ".join(data.split())
+    return str(entry.position), entry.id, entry.type or "", when(entry.updated), cut(entry.raw)
 
 
 def record(entry: Entry) -> dict[str, object]:

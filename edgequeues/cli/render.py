@@ -78,6 +78,12 @@ def clean(text: str) -> str:
     return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
 
 
+def cut(raw: bytes) -> str:
+    """Data as the cell of a table: one line, no longer than a table shows."""
+    shown = raw[: 4 * DATA_CHARS_MAX].decode(errors="replace")[:DATA_CHARS_MAX]
+    return " ".join(shown.split())
+
+
 def when(unix_ms: int | None) -> str:
     """Local time, to the second."""
     if unix_ms is None:

@@ -3,9 +3,10 @@ from __future__ import annotations
 import socket
 import sys
 
+import click
 import pytest
 
-from edgequeues.cli.main import COMMANDS, run
+from edgequeues.cli.main import COMMANDS, edgequeues, run
 from edgequeues.cli.session import Surroundings
 from edgequeues.client import BadAnswer, Client, ClientError, ServerError, Unavailable
 
@@ -20,7 +21,17 @@ def failing(error: BaseException) -> Surroundings:
     return Surroundings(lambda url, token: Broken(url, token=token), terminal=False)
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS])
+def commands() -> list[str]:
+    """Every command, those inside a group too."""
+    found = [""]
+    for name in COMMANDS:
+        command = edgequeues.get_command(click.Context(edgequeues), name)
+        inner = command.commands if isinstance(command, click.Group) else {}
+        found += [name, *(f"{name} {one}" for one in inner)]
+    return found
+
+
+@pytest.mark.parametrize("command", commands())
 def test_every_command_explains_itself(command: str, shell: Shell) -> None:
     result = shell.ok(*command.split(), "--help")
     assert result.out.startswith(f"Usage: edgequeues {command}")

@@ -98,3 +98,42 @@ def test_settings_of_an_unknown_queue_are_refused(shell: Shell) -> None:
 
 def test_a_space_that_cannot_be_is_wrong_usage(shell: Shell) -> None:
     assert shell("queues", "no space").code == 2
+
+
+J = "dxn:queue:demo:jobs"
+
+
+def test_a_paused_queue_hands_nothing_out_until_it_is_resumed(shell: Shell) -> None:
+    shell.ok("push", J, "1")
+    assert shell.ok("pause", J).records == [{"paused": True}]
+    assert shell.ok("pull", J).out == ""
+    row = shell.ok("queues", "demo", terminal=True).out.splitlines()[-1]
+    assert "work, paused" in row
+    assert "is not paused" in shell.ok("resume", J, terminal=True).out
+    assert len(shell.ok("pull", J).records) == 1
+
+
+def test_a_purged_queue_stays_and_a_removed_one_does_not(shell: Shell) -> None:
+    shell.ok("push", J, "1", "2")
+    assert shell.ok("purge", J, "--yes").records == [{"deleted": 2}]
+    [stats] = shell.ok("stats", J).records
+    assert (stats["entries"], stats["consumers"][0]["total_cancelled"]) == (0, 2)
+    assert shell.ok("remove", J, "--yes").records == [{"removed": J}]
+    assert "[queue_not_found]" in shell("stats", J).err
+
+
+@pytest.mark.parametrize("command", ["purge", "remove"])
+def test_what_cannot_be_undone_wants_a_yes(shell: Shell, command: str) -> None:
+    shell.ok("push", J, "1")
+    unasked = shell(command, J)
+    assert unasked.code == 2
+    assert "--yes" in unasked.err
+    assert shell(command, J, terminal=True, stdin=b"n\n").code == 1
+    assert len(shell.ok("peek", J).records) == 1
+    shell.ok(command, J, terminal=True, stdin=b"y\n")
+    assert shell("pull", J).out == ""
+
+
+def test_a_queue_made_by_its_settings_can_be_a_work_queue(shell: Shell) -> None:
+    shell.ok("config", J, "--replace", "kind=work", "on_ack=delete")
+    assert [one["name"] for one in shell.ok("consumer", "list", J).records] == ["default"]

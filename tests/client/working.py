@@ -1,4 +1,4 @@
-"""A server in virtual time and a client of it, with a way between them that can be closed."""
+"""A server in virtual time, a client of it with a way between that can be closed, a handler that remembers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import httpx
+import trio
 
 from edgequeues.app import open_app
-from edgequeues.client import Client, Transport
+from edgequeues.client import Client, ClientError, Handled, Message, Transport
 from edgequeues.http.server import Server
 from shards.testing import InlineDisk, TrioClock
 
@@ -37,3 +38,32 @@ async def serving(folder: Path) -> AsyncIterator[tuple[Client, Way]]:
         way = Way(server)
         async with Client("", transport=Transport("http://127.0.0.1:8700", transport=way)) as client:
             yield client, way
+
+
+class Log:
+    """A handler that remembers what it began and ended, and what the worker said of it."""
+
+    def __init__(self, takes_s: float = 0.0) -> None:
+        self.takes_s = takes_s
+        self.begun: list[object] = []
+        self.ended: list[object] = []
+        self.at_once = 0
+        self.told: list[Handled] = []
+        self.away: list[ClientError | None] = []
+        self.something = trio.Event()
+        self._running = 0
+
+    async def __call__(self, message: Message) -> None:
+        self.begun.append(message.data)
+        self.something.set()
+        self._running += 1
+        self.at_once = max(self.at_once, self._running)
+        try:
+            await trio.sleep(self.takes_s)
+        finally:
+            self._running -= 1
+        self.ended.append(message.data)
+
+    @property
+    def did(self) -> list[str]:
+        return [one.did for one in self.told]

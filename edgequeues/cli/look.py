@@ -1,0 +1,242 @@
+"""Looking at a work queue without touching it: stats, peek, lines, explain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+import msgspec
+from msgspec import Raw
+
+from edgequeues.cli import params
+from edgequeues.cli.pull import consumer
+from edgequeues.cli.render import Output, cut, size, when
+from edgequeues.cli.session import Session, remote
+from edgequeues.cli.telling import Head, sentence
+from edgequeues.client import Client, Consumer, Explanation, QueueStats, Standing
+from edgequeues.core.dxn import Dxn
+
+STATES = ("scheduled", "waiting", "ready", "leased", "backoff")
+TERMINAL_MESSAGES = 20
+LINES_MAX = 1_000  # that a head is looked for in
+TOTALS = (
+    "acked",
+    "retried",
+    "lapsed",
+    "released",
+    "exhausted",
+    "permanent",
+    "skipped",
+    "expired",
+    "cancelled",
+)
+
+
+@click.command()
+@click.argument("dxn", type=params.queue)
+@remote
+def stats(session: Session, /, dxn: Dxn) -> None:
+    """Show what is in queue DXN, and how far each of its consumers is."""
+
+    async def work(client: Client) -> None:
+        found = await client.stats(str(dxn))
+        if session.out.json:
+            session.out.line(found)
+        else:
+            _stats(session.out, found)
+
+    session.run(work)
+
+
+@click.command()
+@click.argument("dxn", type=params.queue)
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice(STATES),
+    metavar="STATE",
+    help=f"Only those in this state: {', '.join(STATES)}. Repeatable.",
+)
+@consumer
+@click.option("--after", type=click.IntRange(min=0), metavar="POSITION", help="Only what comes after it.")
+@click.option(
+    "--limit", "-n", type=click.IntRange(min=1), help="At most so many. Default: 20 on a terminal, else all."
+)
+@remote
+def peek(
+    session: Session,
+    /,
+    dxn: Dxn,
+    states: Sequence[str],
+    consumer: str | None,
+    after: int | None,
+    limit: int | None,
+) -> None:
+    """Look at the unfinished messages of work queue DXN, by position. Nothing is handed out.
+
+    \b
+      edgequeues peek dxn:queue:demo:jobs --state backoff --state leased
+    """
+    left = TERMINAL_MESSAGES if limit is None and not session.out.json else limit
+
+    async def work(client: Client) -> None:
+        found: list[Standing] = []
+        resume, more = after, True
+        while more and (left is None or len(found) < left):
+            ask = min(1_000, 1_000 if left is None else left - len(found))
+            page = await client.peek(str(dxn), states=states, consumer=consumer, after=resume, limit=ask)
+            if session.out.json:
+                for one in page.messages:
+                    session.out.line(record(one))
+            found += page.messages if left is not None else []
+            resume, more = page.resume, page.resume is not None
+        if not session.out.json:
+            _standings(session.out, found)
+            if more:
+                session.out.note(f"there may be more: --after {resume}")
+
+    session.run(work)
+
+
+@click.command()
+@click.argument("dxn", type=params.queue)
+@consumer
+@click.option("--limit", "-n", type=click.IntRange(1, 1_000), help="At most so many. Default: 100.")
+@remote
+def lines(session: Session, /, dxn: Dxn, consumer: str | None, limit: int | None) -> None:
+    """Show the ordering keys of queue DXN whose messages wait, the longest lines first."""
+
+    async def work(client: Client) -> None:
+        found = await client.lines(str(dxn), consumer=consumer, limit=limit)
+        if session.out.json:
+            for one in found:
+                session.out.line(one)
+            return
+        rows = [
+            (str(one.waiting), str(one.position), one.state, str(one.attempts), when(one.due), one.key)
+            for one in found
+        ]
+        columns = ("waiting", "head", "state", "attempts", "due", "key")
+        session.out.table(columns, rows, right=("waiting", "head", "attempts"))
+
+    session.run(work)
+
+
+@click.command()
+@click.argument("dxn", type=params.queue)
+@click.argument("object_id", metavar="ID")
+@remote
+def explain(session: Session, /, dxn: Dxn, object_id: str) -> None:
+    """Say why the message with this ID is not delivered now, and how each attempt ended.
+
+    \b
+      edgequeues explain dxn:queue:demo:jobs order-7
+    """
+
+    async def work(client: Client) -> None:
+        found = await client.explain(str(dxn), object_id)
+        for one in found:
+            head = await _head(client, str(dxn), one) if one.why == "behind" else None
+            said = sentence(one, head, str(dxn))
+            if session.out.json:
+                session.out.line({"id": object_id, "sentence": said, **msgspec.to_builtins(one)})
+            else:
+                session.out.text(f"{one.consumer}: {said}")
+                _history(session.out, one)
+        if not found:
+            session.out.note(f"{dxn} has no consumer, so nothing is handed out; it is read as a log")
+
+    session.run(work)
+
+
+async def _head(client: Client, dxn: str, told: Explanation) -> Head | None:
+    """The message that a line waits for. None: it has gone on since, or the line is not among the longest."""
+    found = {one.key: one for one in await client.lines(dxn, consumer=told.consumer, limit=LINES_MAX)}
+    line = found.get("", found.get(told.key or ""))  # only the line of a whole queue has no key
+    if line is None:
+        return None
+    page = await client.peek(dxn, consumer=told.consumer, after=line.position - 1, limit=1)
+    standing = next((one for one in page.messages if one.position == line.position), None)
+    return None if standing is None else Head(standing, line.key)
+
+
+def record(one: Standing) -> dict[str, object]:
+    """A message as the protocol shows it."""
+    fields = {name: getattr(one, name) for name in one.__struct_fields__ if name != "raw"}
+    return {**fields, "data": Raw(one.raw)}
+
+
+def _standings(out: Output, found: Sequence[Standing]) -> None:
+    rows = [
+        (
+            str(one.position),
+            one.id,
+            one.state,
+            str(one.attempts),
+            when(one.due),
+            one.worker or "",
+            one.key or "",
+            one.last_error[:60] if one.last_error else "",
+            cut(one.raw),
+        )
+        for one in found
+    ]
+    columns = ("position", "id", "state", "attempts", "due", "worker", "key", "last error", "data")
+    out.table(columns, rows, right=("position", "attempts"))
+
+
+def _history(out: Output, told: Explanation) -> None:
+    if told.history:
+        rows = [
+            (
+                str(one.attempt),
+                one.ending,
+                one.worker or "",
+                when(one.began),
+                when(one.ended),
+                one.error or "",
+            )
+            for one in told.history
+        ]
+        out.table(("attempt", "ending", "worker", "began", "ended", "error"), rows, right=("attempt",))
+
+
+def _stats(out: Output, found: QueueStats) -> None:
+    out.fields(
+        {
+            "dxn": found.dxn,
+            "id": found.id,
+            "kind": found.config.kind,
+            "paused": "yes" if found.config.paused else "no",
+            "entries": found.entries,
+            "bytes": size(found.bytes),
+            "oldest": found.oldest,
+            "created": found.created,
+        },
+        times=("oldest", "created"),
+    )
+    if found.consumers:
+        out.text("")
+        consumers(out, found.consumers)
+
+
+def consumers(out: Output, found: Sequence[Consumer]) -> None:
+    """Print consumers as tables: what they have to do, and what became of what they did."""
+    rows = [
+        (
+            one.name,
+            one.config.ordering,
+            *(str(getattr(one, state)) for state in STATES),
+            when(one.oldest_ready),
+        )
+        for one in found
+    ]
+    out.table(("consumer", "ordering", *STATES, "oldest ready"), rows, right=STATES)
+    out.text("")
+    rows = [
+        (one.name, *(str(getattr(one, f"total_{total}")) for total in ("in", "attempts", *TOTALS)))
+        for one in found
+    ]
+    columns = ("pushed", "attempts", *TOTALS)
+    out.table(("consumer", *columns), rows, right=columns)

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .shell import Shell
+
+J = "dxn:queue:demo:jobs"
+D = f"{J}-dlq"
+
+
+def bury(shell: Shell, *names: str) -> None:
+    """Push messages and give them up for good."""
+    for name in names:
+        shell.ok("push", J, f'"{name}"', "--id", name)
+    leases = [one["lease"] for one in shell.ok("pull", J, "--batch", str(len(names))).records]
+    shell.ok("retry", J, *leases, "--permanent", "--error", "bad")
+
+
+def letters(shell: Shell, *args: str) -> list[Any]:
+    return shell.ok("dlq", "list", D, *args).records
+
+
+def test_dead_letters_are_listed_with_all_that_is_known_of_them(shell: Shell) -> None:
+    bury(shell, "a", "b", "c")
+    found = letters(shell)
+    assert [one["letter"]["originalMessage"] for one in found] == ["a", "b", "c"]
+    letter = found[0]["letter"]
+    assert (letter["reason"], letter["lastError"], letter["attempts"]) == ("permanent", "bad", 1)
+    assert letters(shell, "-n", "1") == found[:1]
+    assert letters(shell, "--after", str(found[0]["position"])) == found[1:]
+
+
+def test_a_terminal_shows_a_table_and_where_it_goes_on(shell: Shell) -> None:
+    bury(shell, "a", "b")
+    shown = shell.ok("dlq", "list", D, "-n", "1", terminal=True)
+    assert "permanent" in shown.out.splitlines()[-1]
+    position = letters(shell)[0]["position"]
+    assert f"there are more: --after {position}" in shown.err
+    assert "more" not in shell.ok("dlq", "list", D, "-n", "2", terminal=True).err
+
+
+def test_where_nothing_lies_it_says_where_to_look(shell: Shell) -> None:
+    bury(shell, "a")
+    result = shell.ok("dlq", "list", J)
+    assert result.out == ""
+    assert D in result.err
+
+
+def test_one_letter_is_shown_with_its_attempts(shell: Shell) -> None:
+    bury(shell, "a", "b")
+    letter = letters(shell)[1]
+    assert shell.ok("dlq", "show", D, letter["id"]).records == [letter]
+    out = shell.ok("dlq", "show", D, letter["id"], terminal=True).out
+    assert 'data         "b"' in out
+    assert out.splitlines()[-1].split()[:2] == ["1", "failed"]
+    assert "[entry_not_found]" in shell("dlq", "show", D, "none").err
+
+
+def test_an_entry_that_is_no_dead_letter_is_not_shown_as_one(shell: Shell) -> None:
+    shell.ok("push", J, "1", "--id", "a")
+    result = shell("dlq", "show", J, "a")
+    assert result.code == 1
+    assert "no dead letter" in result.err
+
+
+def test_named_letters_are_replayed_once(shell: Shell) -> None:
+    bury(shell, "a", "b")
+    first = letters(shell)[0]["id"]
+    [replayed] = shell.ok("dlq", "replay", D, first).records
+    assert replayed["outcome"] == "replayed"
+    [message] = shell.ok("peek", J).records
+    assert (message["id"], message["data"], message["attempts"]) == (replayed["message"], "a", 0)
+    assert shell.ok("dlq", "replay", D, first).records[0]["outcome"] == "already"
+    assert len(shell.ok("peek", J).records) == 1
+
+
+def test_all_letters_are_replayed_in_order_and_those_replayed_before_are_left(shell: Shell) -> None:
+    names = [f"m{n:03}" for n in range(250)]
+    shell.ok(
+        "push", J, "--envelope", stdin="\n".join(f'{{"data": "{n}", "id": "{n}"}}' for n in names).encode()
+    )
+    for _ in range(3):
+        leases = [one["lease"] for one in shell.ok("pull", J, "--batch", "100").records]
+        shell.ok("retry", J, *leases, "--permanent")
+    shell.ok("dlq", "replay", D, letters(shell)[7]["id"])
+    result = shell.ok("dlq", "replay", D, "--all")
+    assert [one["outcome"] for one in result.records] == ["replayed"] * 249
+    data = [one["data"] for one in shell.ok("peek", J).records]
+    assert data == ["m007", *(name for name in names if name != "m007")]
+    assert shell.ok("dlq", "replay", D, "--all").records == []
+    assert "0 replayed" in shell.ok("dlq", "replay", D, "--all", terminal=True).err
+
+
+def test_a_letter_that_cannot_be_replayed_is_exit_code_1_and_says_why(shell: Shell) -> None:
+    bury(shell, "a")
+    first = letters(shell)[0]["id"]
+    shell.ok("remove", J, "--yes")
+    result = shell("dlq", "replay", D, first, "none")
+    assert result.code == 1
+    assert sorted(one["outcome"] for one in result.records) == ["no_queue", "unknown"]
+    assert "the queue they came from is gone" in result.err
+    assert "there is no such dead letter" in result.err
+
+
+def test_dead_letters_are_purged_only_after_a_yes(shell: Shell) -> None:
+    bury(shell, "a", "b")
+    assert shell("dlq", "purge", D).code == 2
+    assert shell("dlq", "purge", D, terminal=True, stdin=b"n\n").code == 1
+    assert len(letters(shell)) == 2
+    assert "2 deleted" in shell.ok("dlq", "purge", D, terminal=True, stdin=b"y\n").out
+    bury(shell, "c")
+    assert shell.ok("dlq", "purge", D, "--yes").records == [{"deleted": 1}]
+
+
+@pytest.mark.parametrize(
+    "args", [("replay", D), ("replay", D, "a", "--all"), ("list", D, "-n", "0"), ("show", D), ("bury", D)]
+)
+def test_wrong_usage_is_exit_code_2(shell: Shell, args: tuple[str, ...]) -> None:
+    assert shell("dlq", *args).code == 2
+
+
+@pytest.mark.parametrize("args", [("replay", "--all"), ("list",), ("purge", "--yes")])
+def test_a_queue_that_is_not_there_is_one_line(shell: Shell, args: tuple[str, ...]) -> None:
+    result = shell("dlq", args[0], D, *args[1:])
+    assert result.code == 1
+    assert "[queue_not_found]" in result.err

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 import apsw
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edgequeues.core.backoff import Backoff
 from edgequeues.core.errors import EdgeQueuesError
-from edgequeues.models import NewEntry, QueueConfig
+from edgequeues.models import ConsumerConfig, NewEntry, Pull, QueueConfig, Retry
+from edgequeues.space import check
 from edgequeues.space.shard import SpaceShard
 from shards import journal
 from shards.testing import Direct, FakeClock
@@ -39,6 +42,148 @@ TURNS = st.one_of(
     st.tuples(st.just("alarm")),
     st.tuples(st.just("wait"), st.integers(-4_000, 4_000)),
 )
+
+
+JOBS = st.sampled_from(["jobs", "jobs", "lined", "lined", "alpha"])
+WORKED = st.sampled_from(["jobs", "jobs", "lined", "lined", "alpha", "jobs-dlq", "lined-dlq", "graves"])
+CONSUMERS = st.sampled_from(["default", "other"])
+OBJECTS = [f"o{number}" for number in range(4)]
+NUMBERS = st.integers(0, 99)  # of a lease among those given
+MESSAGES = st.builds(
+    NewEntry,
+    data=st.sampled_from(["1", "[2]"]),
+    object_id=st.sampled_from([None, None, *OBJECTS]),
+    ttl_ms=st.sampled_from([None, None, None, 1_000]),
+    key=st.one_of(st.none(), st.sampled_from("ab")),
+    priority=st.sampled_from([4, 4, 4, 9]),
+    delay_ms=st.sampled_from([None, None, None, 700]),
+    idempotency_key=st.sampled_from([None, None, None, "x", "y"]),
+)
+RULES = st.builds(
+    ConsumerConfig,
+    ordering=st.sampled_from(["unordered", "fifo", "per_key"]),
+    attempts_max=st.sampled_from([1, 2, None]),
+    backoff=st.builds(Backoff, initial_ms=st.sampled_from([0, 500]), jitter=st.sampled_from([0.0, 0.5])),
+    lapse_delay_ms=st.sampled_from([0, 300]),
+    dead_letters=st.sampled_from([None, None, "", "graves"]),
+)
+SETTINGS = st.fixed_dictionaries(
+    {},
+    optional={
+        "on_ack": st.sampled_from(["keep", "delete"]),
+        "retain_acked_ms": st.sampled_from([0, 1_000]),
+        "delay_ms": st.sampled_from([0, 200]),
+        "depth_max": st.sampled_from([None, 3]),
+        "paused": st.booleans(),
+        "mutable": st.booleans(),
+        "max_age_ms": st.sampled_from([None, 3_000]),
+        "max_entries": st.sampled_from([None, 3]),
+    },
+)
+PUSHES = st.tuples(st.just("push"), JOBS, st.lists(MESSAGES, min_size=1, max_size=4))
+PULLS = st.tuples(st.just("pull"), WORKED, st.just(None), st.integers(1, 4), st.integers(1, 900))
+ANSWERS = st.one_of(
+    st.tuples(st.just("ack"), st.lists(NUMBERS, min_size=1, max_size=3)),
+    st.tuples(st.just("retry"), NUMBERS, st.one_of(st.none(), st.integers(0, 500)), st.booleans()),
+    st.tuples(st.just("release"), NUMBERS),
+    st.tuples(st.just("extend"), NUMBERS, st.integers(1, 2_000)),
+)
+RARER = st.one_of(
+    st.tuples(st.just("pull"), WORKED, CONSUMERS, st.integers(1, 4), st.integers(1, 900)),
+    st.tuples(st.just("skip"), WORKED, CONSUMERS, st.sampled_from(OBJECTS)),
+    st.tuples(st.just("consume"), WORKED, CONSUMERS, RULES, st.sampled_from(["new", "beginning"])),
+    st.tuples(st.just("dismiss"), WORKED, CONSUMERS),
+    st.tuples(st.just("settings"), WORKED, SETTINGS),
+    st.tuples(st.just("purge"), WORKED),
+    st.tuples(st.just("remove"), WORKED),
+    TURNS,
+)
+REPLAYS = st.tuples(st.just("replay"), st.sampled_from(["jobs-dlq", "graves"]))
+WAITS = st.one_of(st.tuples(st.just("alarm")), st.tuples(st.just("wait"), st.integers(-1_000, 2_000)))
+WORK_TURNS = st.sampled_from([PUSHES, PUSHES, PULLS, PULLS, ANSWERS, ANSWERS, WAITS, REPLAYS, RARER]).flatmap(
+    lambda turns: turns  # not `one_of`, which would give every verb the same chance
+)
+
+
+class Turns:
+    """Turns on a space; it knows the leases that were given, and the queues they are of."""
+
+    def __init__(self, space: Direct[SpaceShard]) -> None:
+        self.space = space
+        self.leases: list[tuple[str, str]] = []
+
+    def begin(self) -> None:
+        """Make the queues to start with."""
+        impatient = ConsumerConfig(attempts_max=2, backoff=Backoff(initial_ms=100))
+        for name in ("graves", "jobs", "lined"):
+            self.space.call(
+                SpaceShard.configure, name, QueueConfig(kind="work", on_ack="delete", mutable=False)
+            )
+        self.space.call(SpaceShard.consume, "jobs", "default", impatient)
+        self.space.call(SpaceShard.dismiss, "lined", "default")
+        rules = ConsumerConfig(ordering="per_key", attempts_max=2, dead_letters="graves")
+        self.space.call(SpaceShard.consume, "lined", "default", rules)
+
+    def run(self, turn: tuple[object, ...]) -> None:
+        """Do one turn; one that is refused changes nothing."""
+        with suppress(EdgeQueuesError):
+            if turn[0] in ("ack", "retry", "release", "extend"):
+                self.answer(turn)
+            elif turn[0] in ("append", "delete", "clear", "configure", "rename", "alarm", "wait"):
+                run(self.space, turn)
+            else:
+                self.work(turn)
+
+    def answer(self, turn: tuple[object, ...]) -> None:
+        """Say what became of leases."""
+        if not self.leases:
+            return
+        match turn:
+            case ("ack", list(numbers)):
+                queue, _ = self.lease(numbers[0])
+                self.space.call(SpaceShard.ack, queue, [self.lease(number)[1] for number in numbers])
+            case ("retry", int(number), None | int() as delay_ms, bool(permanent)):
+                queue, lease = self.lease(number)
+                self.space.call(SpaceShard.retry, queue, [Retry(lease, delay_ms, "no", permanent)])
+            case ("release", int(number)):
+                queue, lease = self.lease(number)
+                self.space.call(SpaceShard.release, queue, [lease])
+            case ("extend", int(number), int(lease_ms)):
+                queue, lease = self.lease(number)
+                self.space.call(SpaceShard.extend, queue, [lease], lease_ms)
+            case _:
+                raise AssertionError(turn)
+
+    def lease(self, number: int) -> tuple[str, str]:
+        """One of the newest, with its queue."""
+        return self.leases[-1 - number % min(len(self.leases), 8)]
+
+    def work(self, turn: tuple[object, ...]) -> None:
+        """All other verbs of work."""
+        call = self.space.call
+        match turn:
+            case ("push", str(queue), list(entries)):
+                call(SpaceShard.push, queue, entries)
+            case ("pull", str(queue), None | str() as consumer, int(batch), int(lease_ms)):
+                given = call(SpaceShard.pull, queue, consumer, Pull(batch, lease_ms, "w"))
+                self.leases += [(queue, one.lease) for one in given.messages]
+            case ("skip", str(queue), str(name), str(object_id)):
+                call(SpaceShard.skip, queue, name, object_id)
+            case ("consume", str(queue), str(name), ConsumerConfig() as rules, "new" | "beginning" as start):
+                call(SpaceShard.consume, queue, name, rules, start)
+            case ("dismiss", str(queue), str(name)):
+                call(SpaceShard.dismiss, queue, name)
+            case ("settings", str(queue), dict(changes)):
+                call(SpaceShard.reconfigure, queue, changes)
+            case ("replay", str(queue)):
+                dead = call(SpaceShard.dead_letters, queue, 0, 10)
+                call(SpaceShard.replay, queue, [entry.id for entry, _ in dead])
+            case ("purge", str(queue)):
+                call(SpaceShard.purge, queue)
+            case ("remove", str(queue)):
+                call(SpaceShard.remove, queue)
+            case _:
+                raise AssertionError(turn)
 
 
 def run(space: Direct[SpaceShard], turn: tuple[object, ...]) -> None:
@@ -72,20 +217,46 @@ def rows(db: apsw.Connection) -> dict[str, list[tuple[object, ...]]]:
     return {name: sorted(db.execute(f'SELECT * FROM "{name}"').fetchall(), key=repr) for name in replicated}
 
 
+def copied(original: apsw.Connection) -> Direct[SpaceShard]:
+    """Another file of the same store."""
+    copy = Direct(SpaceShard)
+    with copy.db.backup("main", original, "main") as backup:
+        backup.step()
+    return copy
+
+
+def recorded(original: Direct[SpaceShard], copy: Direct[SpaceShard], batch: Callable[[], None]) -> None:
+    """Do a batch, and replay on the copy what it changed, as the runtime does."""
+    session = journal.start_recording(original.db)
+    batch()
+    patchset = session.patchset()
+    session.close()
+    if patchset:
+        journal.replay_effects(copy.db, patchset)
+
+
 @settings(max_examples=150, deadline=None)
 @given(batches=st.lists(st.lists(TURNS, min_size=1, max_size=5), max_size=12))
 def test_replaying_patchsets_gives_equal_rows(batches: list[list[tuple[object, ...]]]) -> None:
-    """One patchset a batch of turns, as the runtime records them."""
+    """One patchset a batch of turns."""
     original = Direct(SpaceShard)
-    copy = Direct(SpaceShard)
-    with copy.db.backup("main", original.db, "main") as backup:  # the same store, still empty
-        backup.step()
+    copy = copied(original.db)
     for turns in batches:
-        session = journal.start_recording(original.db)
-        for turn in turns:
-            run(original, turn)
-        patchset = session.patchset()
-        session.close()
-        if patchset:
-            journal.replay_effects(copy.db, patchset)
+        recorded(original, copy, lambda: [run(original, turn) for turn in turns])  # noqa: B023 (done at once)
     assert rows(copy.db) == rows(original.db)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    batches=st.lists(st.lists(st.one_of(WORK_TURNS, WORK_TURNS, TURNS), min_size=1, max_size=6), max_size=15)
+)
+def test_work_replays_and_has_no_problems(batches: list[list[tuple[object, ...]]]) -> None:
+    """The copy can be worked on, and `check` finds nothing wrong with what random work left."""
+    original = Direct(SpaceShard)
+    copy = copied(original.db)
+    turns = Turns(original)
+    recorded(original, copy, turns.begin)
+    for batch in batches:
+        recorded(original, copy, lambda: [turns.run(turn) for turn in batch])  # noqa: B023 (done at once)
+    assert rows(copy.db) == rows(original.db)
+    assert check.problems(original.db) == []

@@ -5,7 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DXOS := tests/conformance/vendor/dxos
-DXOS_STAMP := $(DXOS)/node_modules/.installed
+CLOUDFLARE := tests/conformance/vendor/cloudflare
+CLIENTS := $(DXOS)/node_modules/.installed $(CLOUDFLARE)/node_modules/.installed
 DATA ?= data
 ARGS ?=
 PYTHON ?= $(shell for p in python3.11 python3 python; do \
@@ -29,13 +30,13 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --no-deps --no-build-isolation -e .
 	@touch $@
 
-# 428 MB. What npm may do there is in its .npmrc: no scripts of packages, no lock file, which would name an index.
-$(DXOS_STAMP): $(DXOS)/package.json $(DXOS)/.npmrc
+# 428 and 314 MB. What npm may do there is in .npmrc: no scripts of packages, no lock file, which would name an index.
+$(CLIENTS): %/node_modules/.installed: %/package.json %/.npmrc
 	@node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null && npm --version >/dev/null 2>&1 || { \
-		echo "the DXOS suite needs Node.js 20 or newer, with npm: install it and try again" >&2; \
+		echo "the clients that others made need Node.js 20 or newer, with npm: install it and try again" >&2; \
 		echo "(Debian 13 packages 20; Debian 12 packages 18: take it from nodejs.org there)" >&2; \
 		exit 1; }
-	cd $(DXOS) && npm install
+	cd $* && npm install
 	@touch $@
 
 run: install ## Serve on 127.0.0.1:8700 from ./data (DATA=dir), and print what to try with curl
@@ -54,7 +55,7 @@ check: install ## Lint, format, types, layers, and the rules of the house
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/house
 
-conformance: install $(DXOS_STAMP) ## Run each dialect's golden requests and replies, and the clients made by others
+conformance: install $(CLIENTS) ## Run each dialect's golden requests and replies, and the clients made by others
 	$(BIN)/pytest tests/http/test_transcripts.py tests/conformance $(ARGS)
 
 bench: install ## Measure, and print the tables (ARGS="--help" shows what)
@@ -69,5 +70,5 @@ lock: install ## Pin requirements/dev.in anew into dev.txt (ARGS=--upgrade takes
 		requirements/dev.txt
 
 clean: ## Remove .venv, Node.js packages and every cache; data stays
-	rm -rf $(VENV) $(DXOS)/node_modules dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DXOS)/node_modules $(CLOUDFLARE)/node_modules dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -16,7 +16,13 @@ from edgequeues.http import cloudflare_codec as read
 from edgequeues.http import cloudflare_errors as errors
 from edgequeues.http import cloudflare_turns as turns
 from edgequeues.http import codec
-from edgequeues.http.cloudflare_codec import DELAY_HEADER, DELAY_S_MAX, SOURCE_HEADER, Fields
+from edgequeues.http.cloudflare_codec import (
+    CONTENT_TYPES,
+    DELAY_S_MAX,
+    MESSAGE_BYTES_MAX,
+    SOURCE_HEADER,
+    Fields,
+)
 from edgequeues.http.cloudflare_errors import Refused
 from edgequeues.http.routes import Dialect, Request, Response, Route
 from edgequeues.models import Backlog, NewEntry
@@ -44,18 +50,15 @@ def dialect(router: Router) -> Dialect:
         delay_ms = _delay_ms(request, errors.BATCH_DELAY)
         sent = fields.objects("messages")
         read.check_count(len(sent))
-        bodies = [_decoded(one.text("body") or "") for one in sent]
+        bodies = [_decoded(one) for one in sent]
         read.check_size(sum(map(len, bodies)))
-        entries = [
-            _entry(
-                raw,
-                one.text("contentType") or "v8",
-                one.seconds("delaySecs", DELAY_S_MAX, errors.METADATA),
-                delay_ms,
-            )
-            for raw, one in zip(bodies, sent, strict=True)
-        ]
-        return await push(request, entries)
+        return await push(
+            request,
+            [
+                _entry(raw, one.text("contentType") or "v8", one.seconds("delaySecs", DELAY_S_MAX), delay_ms)
+                for raw, one in zip(bodies, sent, strict=True)
+            ],
+        )
 
     async def push(request: Request, entries: list[NewEntry]) -> Response:
         dxn = address(request)
@@ -101,31 +104,27 @@ def place(request: Request) -> tuple[str, str]:
 
 def _delay_ms(request: Request, number: int) -> int | None:
     given = request.headers.get(DELAY)
-    return (
-        None
-        if given is None
-        else Fields(b'{"delay":%b}' % _number(given), number).seconds("delay", DELAY_S_MAX)
-    )
+    if given is None:
+        return None
+    if not (given.isdigit() and len(given) < 10 and int(given) <= DELAY_S_MAX):
+        raise Refused(number, f"X-Msg-Delay-Secs must be a whole number from 0 to {DELAY_S_MAX}")
+    return int(given) * 1_000
 
 
-def _number(text: bytes) -> bytes:
-    return text if text.isdigit() and len(text) < 10 else b"-1"
-
-
-def _decoded(text: str) -> bytes:
+def _decoded(fields: Fields) -> bytes:
     try:
-        return b64decode(text, validate=True)
+        return b64decode(fields.text("body") or "", validate=True)
     except (binascii.Error, ValueError):
-        raise Refused(errors.SCHEMA, "body: not base64") from None
+        raise fields.refusal("body", "must be base64") from None
 
 
 def _entry(raw: bytes, kind: str, delay_ms: int | None, batch_delay_ms: int | None) -> NewEntry:
     """A message of these bytes. Raises InvalidJson, Refused."""
-    headers = {SOURCE_HEADER: "worker"}
-    if delay_ms is not None:
-        headers[DELAY_HEADER] = f"{delay_ms / 1_000:g}"
-    wait_ms = batch_delay_ms if delay_ms is None else delay_ms
-    return read.entry(_data(raw, kind), kind, len(raw), headers, wait_ms)
+    if len(raw) > MESSAGE_BYTES_MAX:
+        raise Refused(
+            errors.MESSAGE_SIZE, f"a body has {len(raw)} bytes, at most {MESSAGE_BYTES_MAX} are taken", 413
+        )
+    return read.entry(_data(raw, kind), kind, {SOURCE_HEADER: "worker"}, delay_ms, batch_delay_ms)
 
 
 def _data(raw: bytes, kind: str) -> str:
@@ -133,8 +132,10 @@ def _data(raw: bytes, kind: str) -> str:
     if kind == "json":
         jsontext.check(raw)
         return raw.decode()
-    if kind != "text":
+    if kind in ("bytes", "v8"):
         return f'"{b64encode(raw).decode()}"'
+    if kind != "text":
+        raise Refused(errors.METADATA, f"the format must be one of {', '.join(CONTENT_TYPES)}")
     try:
         return codec.encode(raw.decode()).decode()
     except UnicodeDecodeError as error:

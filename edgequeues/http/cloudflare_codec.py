@@ -28,7 +28,7 @@ from edgequeues.models import (
     Retry,
 )
 
-ContentType = Literal["json", "text", "bytes", "v8"]
+CONTENT_TYPES = ("json", "text", "bytes", "v8")
 
 MESSAGE_BYTES_MAX = 128_000
 BATCH_BYTES_MAX = 256_000
@@ -69,16 +69,21 @@ class Wire(Struct, frozen=True):
 
 
 class Fields:
-    """The members of a JSON object. number: of the error where one is wrong. What is null counts as absent."""
+    """The members of a JSON object, the body or what is at `place` in it. What is null counts as absent.
 
-    def __init__(self, text: bytes, number: int, name: str = "the body") -> None:
+    number: of the error where a member is wrong.
+    """
+
+    def __init__(self, text: bytes, number: int, place: str = "") -> None:
+        where = place or "the body"
         if not text.lstrip(b" \t\n\r").startswith(b"{"):
-            raise Refused(number, f"{name}: expected an object")
+            raise Refused(number, f"{where}: expected an object")
         found = jsontext.members(text)
         self._members = dict(found)
         self._number = number
+        self._before = f"{place}." if place else ""
         if len(self._members) < len(found):
-            raise Refused(number, f"{name}: a name is given twice")
+            raise Refused(number, f"{where}: a name is given twice")
 
     @classmethod
     def of_body(cls, body: bytes, number: int = errors.SCHEMA) -> Fields:
@@ -99,9 +104,8 @@ class Fields:
             return None
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or value != int(value) or not low <= value <= high:
-            raise Refused(
-                number or self._number,
-                f"{name} must be a whole number from {low} to {high}, not {_told(value)}",
+            raise self.refusal(
+                name, f"must be a whole number from {low} to {high}, not {_told(value)}", number
             )
         return int(value)
 
@@ -112,9 +116,8 @@ class Fields:
             return None
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not 0 <= value <= high:
-            raise Refused(
-                number or self._number,
-                f"{name} must be a number of seconds from 0 to {high}, not {_told(value)}",
+            raise self.refusal(
+                name, f"must be a number of seconds from 0 to {high}, not {_told(value)}", number
             )
         milliseconds: int = round(value * 1_000)
         return milliseconds
@@ -124,28 +127,32 @@ class Fields:
         value = self._value(name)
         if value is None or isinstance(value, str):
             return value
-        raise Refused(self._number, f"{name} must be a string")
+        raise self.refusal(name, "must be a string")
 
     def flag(self, name: str) -> bool | None:
         """True or false."""
         value: Any = self._value(name)
         if value is None or isinstance(value, bool):
             return value
-        raise Refused(self._number, f"{name} must be true or false, not {_told(value)}")
+        raise self.refusal(name, f"must be true or false, not {_told(value)}")
 
     def object(self, name: str, number: int) -> Fields:
         """An object, empty where it is absent."""
-        return Fields(self._given(name) or b"{}", number, name)
+        return Fields(self._given(name) or b"{}", number, self._before + name)
 
     def objects(self, name: str) -> list[Fields]:
         """Objects of an array, none where it is absent."""
         value = self._given(name) or b"[]"
         if not value.startswith(b"["):
-            raise Refused(self._number, f"{name}: expected an array")
+            raise self.refusal(name, "must be an array")
         return [
-            Fields(one, self._number, f"{name}[{index}]")
+            Fields(one, self._number, f"{self._before}{name}[{index}]")
             for index, one in enumerate(jsontext.elements(value))
         ]
+
+    def refusal(self, name: str, why: str, number: int | None = None, status: int = 400) -> Refused:
+        """The error to raise where a member is wrong."""
+        return Refused(number or self._number, f"{self._before}{name} {why}", status)
 
     def _given(self, name: str) -> bytes | None:
         raw = self._members.get(name)
@@ -285,40 +292,43 @@ def check_size(size: int) -> None:
 def _message(fields: Fields, wire: Wire, batch_delay_ms: int | None) -> tuple[NewEntry, int]:
     """A message, and how many bytes its body has."""
     kind = fields.text("content_type") or wire.content_type
+    if kind not in CONTENT_TYPES:
+        raise fields.refusal("content_type", f"must be one of {', '.join(CONTENT_TYPES)}", errors.METADATA)
     delay_ms = fields.seconds("delay_seconds", DELAY_S_MAX, errors.METADATA)
     raw = fields.raw("body")
     if raw is None:
-        raise Refused(errors.SCHEMA, "body: missing")
-    size = len(raw) if kind == "json" else _size_of_text(raw, kind)
-    delayed = {} if delay_ms is None else {DELAY_HEADER: f"{delay_ms / 1_000:g}"}
-    wait_ms = batch_delay_ms if delay_ms is None else delay_ms
-    return entry(raw.decode(), kind, size, delayed, wait_ms), size
+        raise fields.refusal("body", "is missing")
+    size = len(raw) if kind == "json" else _size_of_text(fields, raw, kind)
+    if size > MESSAGE_BYTES_MAX:
+        why = f"has {size} bytes, at most {MESSAGE_BYTES_MAX} are taken"
+        raise fields.refusal("body", why, errors.MESSAGE_SIZE, 413)
+    return entry(raw.decode(), kind, {}, delay_ms, batch_delay_ms), size
 
 
-def _size_of_text(raw: bytes, kind: str) -> int:
+def _size_of_text(fields: Fields, raw: bytes, kind: str) -> int:
     """Bytes of a body that is a JSON string: of UTF-8, or of what the base64 in it stands for."""
     text = json.loads(raw) if raw.startswith(b'"') else None
     if text is None:
-        raise Refused(errors.SCHEMA, f"body must be a string where content_type is {kind[:80]}")
+        raise fields.refusal("body", f"must be a string where content_type is {kind}")
     if kind == "text":
         return len(text.encode(errors="surrogatepass"))
     try:
         return len(b64decode(text, validate=True))
     except (binascii.Error, ValueError):
-        raise Refused(errors.SCHEMA, f"body must be base64 where content_type is {kind[:80]}") from None
+        raise fields.refusal("body", f"must be base64 where content_type is {kind}") from None
 
 
-def entry(data: str, kind: str, size: int, headers: dict[str, str], delay_ms: int | None) -> NewEntry:
-    """What to append for a message of this content type and size in bytes. Raises Refused."""
-    if kind not in ("json", "text", "bytes", "v8"):
-        raise Refused(errors.METADATA, f"content_type must be json, text, bytes or v8, not {kind[:80]!r}")
-    if size > MESSAGE_BYTES_MAX:
-        raise Refused(errors.MESSAGE_SIZE, f"body: {size} bytes, at most {MESSAGE_BYTES_MAX}", 413)
+def entry(
+    data: str, kind: str, headers: dict[str, str], delay_ms: int | None, batch_delay_ms: int | None
+) -> NewEntry:
+    """What to append for a message of this content type. Its own delay wins over that of its batch."""
+    if delay_ms is not None:
+        headers = headers | {DELAY_HEADER: f"{delay_ms / 1_000:g}"}
     return NewEntry(
         data,
         content_type=None if kind == "json" else kind,
         headers=msgspec.json.encode(headers).decode() if headers else None,
-        delay_ms=delay_ms,
+        delay_ms=batch_delay_ms if delay_ms is None else delay_ms,
     )
 
 
@@ -371,5 +381,5 @@ def few(fields: Fields, name: str) -> list[Fields]:
 def _required(fields: Fields, name: str) -> str:
     value = fields.text(name)
     if value is None:
-        raise Refused(errors.SCHEMA, f"{name}: missing")
+        raise fields.refusal(name, "is missing")
     return value

@@ -52,6 +52,7 @@ _NUMBERS: Final[Mapping[type[BaseException], tuple[int, int]]] = {
     problems.Forbidden: (403, 9109),
     shard.Overloaded: (429, OVERLOADED),
     shard.DiskFull: (429, STORAGE),
+    shard.InvalidName: (400, QUEUE_ID),
 }
 _TRIED_AGAIN = (408, 409, 429)  # by clients, as all from 500 on, unless they are told not to
 

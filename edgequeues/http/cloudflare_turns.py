@@ -156,10 +156,8 @@ class Handed(Struct, frozen=True):
 
 @grows
 def pull(space: SpaceShard, queue: str, ask: Pull) -> Handed:
-    """Lease messages. Raises QueueNotFound, NoConsumer, Refused where the queue is paused."""
-    rules = space.rules(queue)
-    if rules.facts.get("type") == "worker":
-        raise NoConsumer(f"queue {_name(space, queue)} has a Worker for its consumer, none of type http_pull")
+    """Lease messages. Raises QueueNotFound, Refused where nobody may pull or the queue is paused."""
+    rules = _pull_rules(space, queue)
     pulled = space.pull(queue, None, ask)
     if pulled.paused:
         raise Refused(
@@ -172,14 +170,29 @@ def pull(space: SpaceShard, queue: str, ask: Pull) -> Handed:
     return Handed(pulled.messages, letters, space.backlog(queue))
 
 
+def _pull_rules(space: SpaceShard, queue: str) -> ConsumerConfig:
+    """The rules by which clients pull. Raises QueueNotFound, Refused where they may not."""
+    try:
+        rules = space.rules(queue)
+    except NoConsumer:
+        rules = None
+    if rules is None or rules.facts.get("type") == "worker":
+        raise Refused(
+            errors.METHOD,
+            f"queue {_name(space, queue)} has no consumer of type http_pull; add one to pull from it",
+            405,
+        )
+    return rules
+
+
 def settle(space: SpaceShard, queue: str, said: Answers) -> tuple[list[Verdict], list[Verdict]]:
     """Finish messages and give others back. Raises QueueNotFound."""
     return space.ack(queue, said.acks, even_stale=True), space.retry(queue, said.retries)
 
 
 def extend(space: SpaceShard, queue: str, leases: Sequence[str], lease_ms: int | None) -> list[Verdict]:
-    """Move the ends of leases. Raises QueueNotFound, NoConsumer."""
-    rules = space.rules(queue)
+    """Move the ends of leases. Raises QueueNotFound, Refused."""
+    rules = _pull_rules(space, queue)
     return space.extend(queue, leases, rules.lease_ms if lease_ms is None else lease_ms)
 
 

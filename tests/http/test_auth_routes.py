@@ -7,7 +7,8 @@ from typing import Any, cast
 import pytest
 
 from edgequeues.core.grants import VERBS, Verb
-from edgequeues.http import dxos, native
+from edgequeues.core.ids import ulid_to_hex
+from edgequeues.http import binding, cloudflare, dxos, native
 from edgequeues.http.waits import Waits
 
 from .asgi import NDJSON, Client, Pairs
@@ -18,6 +19,10 @@ from .world import Header, World, bearer, challenged, denied
 Q = "dxn:queue:demo:log"
 LOG = f"/v1/{Q}"
 ENTRY = {"entries": [{"data": 1}]}
+
+CF = "/client/v4/accounts/{space}"
+CF_Q = CF + "/queues/{queue_hex}"
+OF_BINDING = (b"edgequeues-queue", f"{SPACE}/{QUEUE}".encode())
 
 NEEDED: dict[tuple[str, str], Verb | None] = {
     ("POST", "/v1/{dxn}"): "append",
@@ -51,6 +56,33 @@ NEEDED: dict[tuple[str, str], Verb | None] = {
     ("GET", "/spaces/{tag}/{space}/queue/{queue}/query"): "read",
     ("DELETE", "/spaces/{tag}/{space}/queue/{queue}"): "delete",
     ("GET", "/ws/{identity}/{device}"): None,
+    ("GET", CF + "/queues"): "list",
+    ("POST", CF + "/queues"): "configure",
+    ("GET", CF_Q): "read",
+    ("PUT", CF_Q): "configure",
+    ("PATCH", CF_Q): "configure",
+    ("DELETE", CF_Q): "configure",
+    ("GET", CF_Q + "/consumers"): "read",
+    ("POST", CF_Q + "/consumers"): "configure",
+    ("GET", CF_Q + "/consumers/{consumer}"): "read",
+    ("PUT", CF_Q + "/consumers/{consumer}"): "configure",
+    ("DELETE", CF_Q + "/consumers/{consumer}"): "configure",
+    ("POST", CF_Q + "/messages"): "push",
+    ("POST", CF_Q + "/messages/batch"): "push",
+    ("POST", CF_Q + "/messages/pull"): "pull",
+    ("POST", CF_Q + "/messages/ack"): "pull",
+    ("POST", CF_Q + "/messages/extend"): "pull",
+    ("POST", CF_Q + "/messages/peek"): "read",
+    ("POST", CF_Q + "/messages/preview"): "read",
+    ("POST", CF_Q + "/messages/purge"): "delete",
+    ("POST", CF_Q + "/messages/preview/ack"): "delete",
+    ("GET", CF_Q + "/metrics"): "read",
+    ("POST", CF_Q + "/purge"): "delete",
+    ("GET", CF_Q + "/purge"): "read",
+    ("GET", CF + "/event_subscriptions/subscriptions"): "list",
+    ("POST", "/message"): "push",
+    ("POST", "/batch"): "push",
+    ("GET", "/metrics"): "read",
     ("GET", "/healthz"): None,
     ("GET", "/readyz"): None,
 }
@@ -59,13 +91,15 @@ GUARDED = [(method, template, verb) for (method, template), verb in NEEDED.items
 
 async def status(client: Client, method: str, path: str, *headers: Header) -> int:
     """Begin a request with an empty body and return the status: a subscription has no end."""
-    async with client.open(method, path, headers=list(headers)) as exchange:
+    async with client.open(method, path, headers=[*headers, OF_BINDING]) as exchange:
         exchange.end()
         return await exchange.begun()
 
 
 def test_every_route_is_in_the_list_above_with_its_verb() -> None:
-    dialects = [build(cast(Any, None), Waits()) for build in (native.dialect, dxos.dialect)]
+    router = cast(Any, None)
+    dialects = [build(router, Waits()) for build in (native.dialect, dxos.dialect, cloudflare.dialect)]
+    dialects.append(binding.dialect(router))
     there_are = {(route.method, route.template): route.verb for one in dialects for route in one.routes}
     assert there_are == NEEDED
 
@@ -75,7 +109,12 @@ async def test_a_route_needs_its_verb_and_no_other(
     world: World, method: str, template: str, verb: Verb
 ) -> None:
     path = template.format(
-        dxn=f"dxn:queue:{SPACE}:{QUEUE}", tag="data", space=SPACE, queue=QUEUE, consumer="c"
+        dxn=f"dxn:queue:{SPACE}:{QUEUE}",
+        tag="data",
+        space=SPACE,
+        queue=QUEUE,
+        queue_hex=ulid_to_hex(QUEUE),
+        consumer="c",
     )
     only, others = world.token(verb), world.token(*(one for one in VERBS if one != verb))
     client = await world.open()

@@ -22,7 +22,7 @@ from .asgi import Client, Pairs
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "tests" / "transcripts"
-PAGES = {name: ROOT / "docs" / "protocol" / f"{name}.md" for name in ("native", "dxos")}
+PAGES = {name: ROOT / "docs" / "protocol" / f"{name}.md" for name in ("native", "dxos", "cloudflare")}
 
 HOLE = re.compile(r"\{\{(\w+)\}\}")
 BLOCK = re.compile(r"<!-- transcript (\S+) -->\n.*?<!-- end -->", re.DOTALL)

@@ -19,7 +19,7 @@ from edgequeues.space.queues import Queue
 from shards.shard import grows
 
 LOOKED_AT = 2_000  # dead letters that one turn compares with a filter
-REPLAYED_MAX = 500  # that one turn makes messages of
+REPLAYED_MAX = 250  # that one turn makes messages of
 
 Pair = tuple[Entry, DeadLetter]
 

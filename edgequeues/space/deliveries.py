@@ -175,14 +175,14 @@ FIRST_IN = (
 )
 EXPIRED = {  # by age, by their own end
     "age": (
-        "SELECT d.state, count(*), sum(d.size) FROM queue_entries e CROSS JOIN deliveries d"
-        " WHERE e.queue_id = ? AND e.updated_ts <= ? AND d.consumer_id = ? AND d.entry_id = e.id"
-        " AND d.state <> 'leased' GROUP BY d.state"
+        "SELECT d.state, d.size FROM queue_entries e"
+        " LEFT JOIN deliveries d ON d.consumer_id = ? AND d.entry_id = e.id"
+        " WHERE e.queue_id = ? AND e.updated_ts <= ? ORDER BY e.updated_ts, e.id LIMIT ?"
     ),
     "end": (
-        "SELECT d.state, count(*), sum(d.size) FROM queue_entries e CROSS JOIN deliveries d"
-        " WHERE e.queue_id = ? AND e.expires_ts <= ? AND e.updated_ts > ? AND d.consumer_id = ?"
-        " AND d.entry_id = e.id AND d.state <> 'leased' GROUP BY d.state"
+        "SELECT d.state, d.size FROM queue_entries e"
+        " LEFT JOIN deliveries d ON d.consumer_id = ? AND d.entry_id = e.id"
+        " WHERE e.queue_id = ? AND e.expires_ts <= ? AND e.updated_ts > ? ORDER BY e.expires_ts, e.updated_ts LIMIT ?"
     ),
 }
 ANY_LEASED = "SELECT 1 FROM deliveries WHERE entry_id = ? AND state = 'leased'"
@@ -240,15 +240,17 @@ def oldest(db: apsw.Connection, consumer_id: int) -> int | None:
 
 
 def expired(
-    db: apsw.Connection, consumer_id: int, queue_id: str, *, at: int, aged_ts: int
-) -> list[tuple[State, int, int]]:
-    """Messages of a consumer that have expired at unix ms `at` and were not swept: how many in a state, their bytes.
+    db: apsw.Connection, consumer_id: int, queue_id: str, limit: int, *, at: int, aged_ts: int
+) -> list[tuple[State, int]]:
+    """Messages of a consumer that have expired at unix ms `at` and were not swept: their states and bytes.
 
-    What is handed out does not expire before its lease ends.
+    Of each kind of ending, the first `limit` entries are looked at. What is handed out does not expire meanwhile.
     """
-    rows: list[tuple[Any, ...]] = db.execute(EXPIRED["age"], (queue_id, aged_ts, consumer_id)).fetchall()
-    rows += db.execute(EXPIRED["end"], (queue_id, at, aged_ts, consumer_id)).fetchall()
-    return [(state, count, size) for state, count, size in rows]
+    rows: list[tuple[Any, ...]] = db.execute(
+        EXPIRED["age"], (consumer_id, queue_id, aged_ts, limit)
+    ).fetchall()
+    rows += db.execute(EXPIRED["end"], (consumer_id, queue_id, at, aged_ts, limit)).fetchall()
+    return [(state, size) for state, size in rows if state not in (None, "leased")]
 
 
 def behind(db: apsw.Connection, consumer_id: int, line: str, position: int, limit: int) -> int:

@@ -13,6 +13,7 @@ from edgequeues.space import attempts, deliveries, retention
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.queues import Queue
 
+EXPIRED_MAX = 10_000  # messages that have expired and were not swept that are looked at
 BEHIND_MAX = 10_000  # messages before one in its line that are counted
 REASONS = {
     "scheduled": "delayed",
@@ -24,15 +25,16 @@ REASONS = {
 
 
 def counted(db: apsw.Connection, queue: Queue, consumer: Consumer, at: int) -> ConsumerInfo:
-    """A consumer as listed at unix ms `at`."""
+    """A consumer as listed at unix ms `at`. Beyond EXPIRED_MAX at once, the expired count until they are swept."""
     aged_ts = retention.aged_ts(queue, at)
     oldest = deliveries.oldest_ready(db, consumer.consumer_id, at=at, aged_ts=aged_ts)
     counts, size = msgspec.structs.asdict(consumer.counts), consumer.bytes
     if queue.due(at):
-        gone = deliveries.expired(db, consumer.consumer_id, queue.queue_id, at=at, aged_ts=aged_ts)
-        for state, count, bytes_ in gone:
-            counts[state] -= count
-            counts["total_expired"] += count
+        for state, bytes_ in deliveries.expired(
+            db, consumer.consumer_id, queue.queue_id, EXPIRED_MAX, at=at, aged_ts=aged_ts
+        ):
+            counts[state] -= 1
+            counts["total_expired"] += 1
             size -= bytes_
     return ConsumerInfo(
         name=consumer.name,

@@ -182,7 +182,11 @@ class SpaceBase(Shard):
     def _check_depth(self, row: Queue, added: int) -> None:
         if row.depth_max is None:
             return
-        depth = max((one.counts.unfinished for one in row.consumers), default=row.entries - added)
+        if row.depth(added) + added > row.depth_max and row.due(self._time()):
+            # What has expired does not count, so it goes first.
+            retention.clear(self.db, row, self._time(), retention.SWEEP_ROWS, retention.SWEEP_BYTES)
+            self._count(row)
+        depth = row.depth(added)
         if depth + added > row.depth_max:
             raise QueueFull(
                 f"queue {row.name or row.queue_id} holds {depth} of at most {row.depth_max} messages"

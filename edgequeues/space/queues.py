@@ -124,6 +124,10 @@ class Queue(Struct):
         """Rows beyond max_entries; 0 or less: none."""
         return 0 if self.max_entries is None else self.entries - self.max_entries
 
+    def depth(self, added: int) -> int:
+        """Unfinished messages, of the consumer that has most, without those `added` just now; entries of a log."""
+        return max((one.counts.unfinished for one in self.consumers), default=self.entries - added)
+
     def due(self, at: int) -> bool:
         """May rows have expired at unix ms `at`, or be too many, that are not yet swept?"""
         return self.sweep_ts is not None and self.sweep_ts <= at

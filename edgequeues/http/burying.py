@@ -8,7 +8,7 @@ from functools import partial
 
 from edgequeues.core.dxn import Dxn
 from edgequeues.http import codec, params, work_codec
-from edgequeues.http.deleting import delete_range
+from edgequeues.http.deleting import purge as purge_all
 from edgequeues.http.reading import patiently
 from edgequeues.http.routes import Request, Response, Route, json_body
 from edgequeues.http.waits import Waits
@@ -58,7 +58,7 @@ def routes(router: Router, waits: Waits) -> list[Route]:
         wanted = work_codec.purge(await json_body(request, work_codec.RULES_BYTES_MAX))
         space = await router.require(dxn)
         if wanted is None:
-            deleted = await delete_range(router, waits, dxn, None, None)
+            deleted = await purge_all(router, waits, dxn)
         else:
             deleted = await _purge(space, dxn, wanted, waits)
         return Response(codec.deleted(deleted))

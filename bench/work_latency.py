@@ -1,6 +1,6 @@
 """How soon does a consumer that waits have what is pushed, over HTTP?
 
-A producer sends one message after the other at a steady rate, whatever the answers do. One consumer waits in a long
+A producer sends one message after the other at a steady rate, whatever the answers do. A consumer waits in a long
 poll, acks on a second connection what it was given, and waits again. The server is `edgequeues serve` with its
 defaults in a process of its own; both ends are in this one.
 """
@@ -23,6 +23,7 @@ from bench.http_requests import head, native
 from bench.rig import ROW_BYTES, Rig, quiet_collector
 
 RATE = 200  # messages a second
+CONSUMERS = (1, 10, 100)
 PRODUCERS = 8  # connections, so that a late answer does not hold up the next message
 WAIT_S = 60
 FIRST_S = 0.05  # by then the consumer waits
@@ -53,15 +54,25 @@ class Latencies(NamedTuple):
 
 
 def measure(rig: Rig) -> Iterator[Figure]:
+    """By one consumer, then by many that all wait for the same queue."""
+    for consumers in rig.pick(CONSUMERS, CONSUMERS, (1, 3)):
+        yield _deliver(rig, consumers)
+
+
+def _deliver(rig: Rig, consumers: int) -> Figure:
     """p50 and p99, with the time of a flush taken before and after every round."""
     flushes: list[float] = []
     rounds: list[Latencies] = []
     with rig.place() as folder, served.edgequeues(folder) as ours, quiet_collector():
         ours.ask("PUT", f"{native(QUEUE)}/config", b'{"kind":"work"}', **{"content-type": "application/json"})
-        _Delivery(ours.port, rig.pick(100, 100, 10)).run()
+        _Delivery(ours.port, rig.pick(100, 100, 10), consumers).run()
+        cpu_s = 0.0
         for _ in range(rig.pick(5, 3, 1)):
+            ours.settle()  # it has seen that those who waited are gone
             flushes += machine.flush_times_ms(folder, rig.pick(500, 200, 20))
-            rounds.append(_Delivery(ours.port, rig.pick(1_000, 400, 10)).run())
+            before_s = ours.cpu_s()
+            rounds.append(_Delivery(ours.port, rig.pick(1_000, 400, 10), consumers).run())
+            cpu_s += ours.cpu_s() - before_s
             flushes += machine.flush_times_ms(folder, rig.pick(500, 200, 20))
     received = [ms for one in rounds for ms in one.received]
     pushed = [ms for one in rounds for ms in one.pushed]
@@ -78,33 +89,36 @@ def measure(rig: Rig) -> Iterator[Figure]:
         "flush p99": flush_p99,
         "push p50": quantile(pushed, 0.5),
         "push p99": quantile(pushed, 0.99),
+        "loop cpu us/message": cpu_s / len(received) * 1e6,
         "messages a pull": len(received) / sum(len(one.pulled) for one in rounds),
     }
     medians = [quantile(one.received, 0.5) for one in rounds]
-    yield figure(
-        "work-latency", f"{RATE} messages/s, sent to received, p50", medians, "ms", against=against, more=more
-    )
+    case = f"{RATE} messages/s to {consumers} waiting, sent to received, p50"
+    return figure("work-latency", case, medians, "ms", against=against if consumers == 1 else [], more=more)
 
 
 class _Delivery:
-    """A producer and a consumer at work until `count` messages went from one to the other."""
+    """A producer and consumers at work until `count` messages went from one to the others."""
 
-    def __init__(self, port: int, count: int) -> None:
+    def __init__(self, port: int, count: int, consumers: int) -> None:
         self.count = count
         self.found = Latencies([], [], [])
         self._sent: dict[int, float] = {}
         self._leases: list[str] = []
-        self._consumer, self._acker = Connection(port, keep=True), Connection(port)
+        self._consumers = [Connection(port, keep=True) for _ in range(consumers)]
+        self._acker = Connection(port)
         self._idle = deque(Connection(port) for _ in range(PRODUCERS))
-        self._all = [self._consumer, self._acker, *self._idle]
+        self._all = [*self._consumers, self._acker, *self._idle]
         self._under_way: dict[int, Connection] = {}  # by descriptor
+        self._waiting = set(self._consumers)
 
     def run(self) -> Latencies:
         """Return when the last message was acked."""
         try:
-            self._ask(self._consumer, "pull", PULL)
+            for consumer in self._consumers:
+                self._ask(consumer, "pull", PULL)
             due = time.perf_counter() + FIRST_S
-            while len(self.found.received) < self.count or self._under_way:
+            while len(self.found.received) < self.count or self._acker.socket.fileno() in self._under_way:
                 left_s = due - time.perf_counter() if len(self._sent) < self.count else WAIT_S
                 if left_s <= 0 and self._idle:
                     self._push()
@@ -138,8 +152,8 @@ class _Delivery:
             del self._under_way[descriptor]
             if each.status != 200:
                 raise ValueError(f"answered {each.status} where 200 was expected")
-            if each is self._consumer:
-                self._received(at)
+            if each in self._waiting:
+                self._received(each, at)
             elif each is not self._acker:
                 self.found.pushed.append((at - each.sent_at) * 1000)
                 self._idle.append(each)
@@ -147,10 +161,9 @@ class _Delivery:
                 self._ask(self._acker, "ack", msgspec.json.encode({"leases": self._leases}))
                 self._leases = []
 
-    def _received(self, at: float) -> None:
-        messages = msgspec.json.decode(self._consumer.body, type=_Pulled).messages
+    def _received(self, consumer: Connection, at: float) -> None:
+        messages = msgspec.json.decode(consumer.body, type=_Pulled).messages
         self.found.received.extend((at - self._sent[one.data.number]) * 1000 for one in messages)
         self.found.pulled.append(len(messages))
         self._leases += [one.lease for one in messages]
-        if len(self.found.received) < self.count:
-            self._ask(self._consumer, "pull", PULL)
+        self._ask(consumer, "pull", PULL)

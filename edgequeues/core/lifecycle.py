@@ -1,6 +1,7 @@
 """The life of a delivery: which states there are, and every way from one to the next.
 
-The schema repeats the states, docs/lifecycle.md is made from the table. `edgequeues/space/desk.py` moves the rows.
+The schema repeats the states, docs/lifecycle.md is made from the table, and every move of `edgequeues/space/moves.py`
+is held against it.
 """
 
 from __future__ import annotations
@@ -8,9 +9,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 State = Literal["scheduled", "waiting", "ready", "leased", "backoff", "acked", "dead", "expired", "cancelled"]
-Event = Literal[
-    "due", "turn", "lease", "ack", "retry", "release", "lapse", "bury", "expire", "cancel", "skip"
-]
+Event = Literal["due", "turn", "lease", "ack", "retry", "release", "lapse", "bury", "expire", "cancel"]
 
 STATES: tuple[State, ...] = get_args(State)
 UNFINISHED: tuple[State, ...] = ("scheduled", "waiting", "ready", "leased", "backoff")
@@ -41,11 +40,12 @@ TRANSITIONS: dict[tuple[State, Event], tuple[State, ...]] = {
     # A late ack: the lease has lapsed, but nobody else was given the message.
     ("ready", "ack"): ("acked",),
     ("backoff", "ack"): ("acked",),
-    # An operator gives up a message that nobody holds.
+    # An operator gives up a message that nobody holds, or fewer attempts are allowed than were made already.
     ("ready", "bury"): ("dead",),
     ("backoff", "bury"): ("dead",),
     ("scheduled", "bury"): ("dead",),
     ("waiting", "bury"): ("dead",),
+    # What is handed out does not expire before its lease ends.
     **{(state, "expire"): ("expired",) for state in UNFINISHED if state != "leased"},
     **{(state, "cancel"): ("cancelled",) for state in UNFINISHED},
 }

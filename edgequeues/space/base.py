@@ -21,8 +21,9 @@ from edgequeues.space import consumers, deadletters, dedup, deliveries, letters,
 from edgequeues.space.append import Append
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.deliveries import Delivery
-from edgequeues.space.desk import Arrival, Burial, Desk
+from edgequeues.space.desk import Desk
 from edgequeues.space.log import Victim
+from edgequeues.space.moves import Arrival, Burial
 from edgequeues.space.queues import Queue
 from edgequeues.space.schema import MIGRATIONS
 from edgequeues.space.store import Store

@@ -64,7 +64,7 @@ _STATE = (
 COLUMNS = f"{_FIXED}, {_RULES}, {_STATE}"
 OF_QUEUE = f"SELECT {COLUMNS} FROM consumers WHERE queue_id = ? ORDER BY consumer_id"
 QUEUE_OF = "SELECT queue_id FROM consumers WHERE consumer_id = ?"
-FILLING = "SELECT consumer_id FROM consumers WHERE filling = 1 LIMIT 1"
+FILLING = "SELECT consumer_id FROM consumers WHERE filling = 1 LIMIT ?"
 INSERT = f"INSERT INTO consumers ({COLUMNS}) VALUES ({', '.join('?' * (COLUMNS.count(',') + 1))})"
 SAVE = f"UPDATE consumers SET ({_STATE}) = ({', '.join('?' * (_STATE.count(',') + 1))}) WHERE consumer_id = ?"
 CONFIGURE = (
@@ -93,12 +93,12 @@ class Counts(Struct):
     total_expired: int = 0
     total_cancelled: int = 0
 
-    def move(self, before: State | None, after: State | None) -> None:
-        """One delivery goes from one state to another; None: it is made, or removed."""
+    def move(self, before: State | None, after: State | None, count: int = 1) -> None:
+        """Deliveries go from one state to another; None: they are made, or removed."""
         if before is not None:
-            setattr(self, before, getattr(self, before) - 1)
+            setattr(self, before, getattr(self, before) - count)
         if after is not None:
-            setattr(self, after, getattr(self, after) + 1)
+            setattr(self, after, getattr(self, after) + count)
 
     @property
     def unfinished(self) -> int:
@@ -133,10 +133,10 @@ def queue_of(db: apsw.Connection, consumer_id: int) -> str | None:
     return queue_id
 
 
-def filling(db: apsw.Connection) -> int | None:
-    """A consumer of any queue that has not been given all entries yet."""
-    consumer_id: int | None = db.execute(FILLING).get
-    return consumer_id
+def filling(db: apsw.Connection, limit: int) -> list[int]:
+    """Consumers of any queue that have not been given all entries yet."""
+    rows: list[tuple[Any, ...]] = db.execute(FILLING, (limit,)).fetchall()
+    return [consumer_id for (consumer_id,) in rows]
 
 
 def insert(

@@ -13,7 +13,7 @@ from edgequeues.core.backoff import DELAY_MS_MAX
 from edgequeues.models import ENTRY_BYTES_MAX, WORK_QUEUE, ConsumerConfig, Entry, NewEntry
 from edgequeues.space import attempts, deadletters, log, retention
 from edgequeues.space.deadletters import DeadLetter, Summary
-from edgequeues.space.desk import Burial
+from edgequeues.space.moves import Burial
 from edgequeues.space.queues import Queue
 
 RETENTION_MS = 7 * 86_400_000

@@ -8,8 +8,9 @@ from edgequeues.space import attempts, consumers, dedup, deliveries, queues, ret
 from edgequeues.space.base import UNREAD
 from edgequeues.space.dead_verbs import DeadVerbs
 from edgequeues.space.log_verbs import LogVerbs
-from edgequeues.space.work_verbs import FILL_ROWS, WorkVerbs
+from edgequeues.space.work_verbs import WorkVerbs
 
+FILLED_TOGETHER = 10  # consumers that share the entries one turn gives to new ones
 TIDY_PAUSE_MS = 60_000
 TIDY_ROWS = 1_000  # of what is only remembered for a while, removed in one turn
 
@@ -71,15 +72,15 @@ class SpaceShard(LogVerbs, WorkVerbs, DeadVerbs):
             self._alarm_in(0 if due_ms is None or more else due_ms - at)
 
     def _fill(self) -> bool:
-        """Give a new consumer some of the entries that were there before it; return whether there is more to give."""
-        consumer_id = consumers.filling(self.db)
-        if consumer_id is None:
-            return False
-        row = self._require(self._queue_of(consumer_id))
-        desk = self._desk(row)
-        desk.fill(next(one for one in row.consumers if one.consumer_id == consumer_id), FILL_ROWS)
-        self._worked(desk)
-        return consumers.filling(self.db) is not None
+        """Give new consumers some of the entries that were there before them; return whether there are more."""
+        found = consumers.filling(self.db, FILLED_TOGETHER)
+        for consumer_id in found:
+            row = self._require(self._queue_of(consumer_id))
+            desk = self._desk(row)
+            [consumer] = [one for one in row.consumers if one.consumer_id == consumer_id]
+            desk.fill(consumer, max(self.fill_rows // len(found), 1))
+            self._worked(desk)
+        return bool(found and consumers.filling(self.db, 1))
 
     def _tidy(self, at: int) -> None:
         """Forget keys and leases whose time is over."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import msgspec
 
@@ -42,12 +43,15 @@ from edgequeues.space.desk import Desk
 from edgequeues.space.queues import Queue
 from shards.shard import grows
 
-REMOVED_ROWS = 1_000  # deliveries of a consumer that goes, in one turn
-FILL_ROWS = 1_000  # entries a new consumer is given in one turn
+REMOVED_ROWS = 1_000
+FILL_ROWS = 1_000
 
 
 class WorkVerbs(SpaceBase):
     """`queue` is a queue's id or its name, checked by the caller; `consumer` is a name, None for the only one."""
+
+    removed_rows: ClassVar[int] = REMOVED_ROWS  # deliveries of a consumer that goes, in one turn
+    fill_rows: ClassVar[int] = FILL_ROWS  # entries a new consumer is given in one turn
 
     @grows
     def push(
@@ -102,15 +106,19 @@ class WorkVerbs(SpaceBase):
         return info
 
     def dismiss(self, queue: str, consumer: str) -> bool:
-        """Remove a consumer and its deliveries, a bounded number in a turn; return whether there are more."""
+        """Remove a consumer and its deliveries, a bounded number in a turn; return whether there are more.
+
+        What nobody else has still to do goes too, where `on_ack` is `delete`; with the last consumer nothing does.
+        """
         row = self._require(queue)
         found = self._consumer(row, consumer)
         desk = self._desk(row)
-        if found.filling:  # what the others have finished waits for it, too
-            desk.fill(found, FILL_ROWS)
-        gone = deliveries.some(self.db, found.consumer_id, REMOVED_ROWS)
+        waited_for = found.filling and len(row.consumers) > 1  # by what the others have finished
+        if waited_for:
+            desk.fill(found, self.fill_rows)
+        gone = deliveries.some(self.db, found.consumer_id, self.removed_rows)
         desk.forget(found, gone)
-        if found.filling or len(gone) == REMOVED_ROWS:
+        if (waited_for and found.filling) or len(gone) == self.removed_rows:
             self._worked(desk)
             return True
         row.consumers.remove(found)

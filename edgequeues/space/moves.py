@@ -1,0 +1,211 @@
+"""How the deliveries of a queue move: states by their table, counters along with them, and whose turn comes next.
+
+What is to happen to a delivery is decided at the desk; here it is done, the same way for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Literal, NamedTuple
+
+import apsw
+
+from edgequeues.core.lifecycle import TRANSITIONS, UNFINISHED, Event, State, allowed
+from edgequeues.models import Ordering, Reason
+from edgequeues.space import attempts, consumers, deliveries
+from edgequeues.space.attempts import Attempt, Ending
+from edgequeues.space.consumers import Consumer
+from edgequeues.space.deliveries import Delivery, Made
+from edgequeues.space.log import Victim
+from edgequeues.space.queues import Queue
+from edgequeues.space.store import Store
+
+FIFO_LINE = ""
+End = Literal["ack", "bury", "expire", "cancel"]
+
+
+class Arrival(NamedTuple):
+    """An entry that consumers are to be given. due: unix ms, not before."""
+
+    position: int
+    key: str | None
+    priority: int
+    due: int | None
+    size: int
+
+
+class Burial(NamedTuple):
+    """A message that is given up."""
+
+    consumer: Consumer
+    delivery: Delivery
+    reason: Reason
+    error: str
+    at: int
+
+
+class Moves:
+    """One queue's deliveries in a turn at the store's time `at` (unix ms). `close` it at the end.
+
+    bury: puts a message that is given up where dead letters go.
+    """
+
+    def __init__(
+        self,
+        db: apsw.Connection,
+        store: Store,
+        queue: Queue,
+        at: int,
+        random: Random,
+        bury: Callable[[Burial], None],
+    ) -> None:
+        self.db = db
+        self.store = store
+        self.queue = queue
+        self.at = at
+        self.random = random
+        self.soonest: int | None = None  # unix ms at which the first of what was parked or leased here is due
+        self.woken = False  # is there something to pull that was not before?
+        self._bury = bury
+        self._consumers = {one.consumer_id: one for one in queue.consumers}
+        self._done: dict[int, int] = {}  # positions that a consumer finished, and the size of each
+
+    def close(self) -> list[Victim]:
+        """Write the counters down; return the entries that nobody needs any more, which are still to be removed."""
+        for consumer in self.queue.consumers:
+            consumers.save(self.db, consumer)
+        if self.queue.on_ack != "delete":
+            return []
+        several = len(self._consumers) > 1  # one that is going included: what it gives up, others may need
+        return [
+            Victim(position, size, False)
+            for position, size in self._done.items()
+            if not several or self._finished_by_all(position)
+        ]
+
+    def _finished_by_all(self, position: int) -> bool:
+        if any(one.filled < position for one in self.queue.consumers):
+            return False
+        return not deliveries.of_entry(self.db, position)
+
+    # -- making -----------------------------------------------------------------------------------------
+
+    def _make(self, consumer: Consumer, arrivals: Sequence[Arrival]) -> None:
+        ordering, counts = consumer.config.ordering, consumer.counts
+        lines = [_line(ordering, one.key) for one in arrivals]
+        in_lines = {line for line in lines if line is not None}
+        busy = deliveries.busy(self.db, consumer.consumer_id, in_lines) if in_lines else set()
+        made = []
+        for one, line in zip(arrivals, lines, strict=True):
+            if line is not None and line in busy:
+                state: State = "waiting"
+            else:
+                state = self._when(one.due)
+                if line is not None:
+                    busy.add(line)
+            turn = one.position
+            if ordering != "unordered" and state != "waiting":
+                consumer.turns += 1
+                turn = consumer.turns
+            due = self._at(one.due) if state == "scheduled" else None
+            rank = 9 - one.priority
+            made.append(Made(consumer.consumer_id, one.position, state, rank, turn, line, due, one.size))
+            counts.move(None, state)
+            self.woken = self.woken or state == "ready"
+        counts.total_in += len(made)
+        consumer.bytes += sum(one.size for one in made)
+        deliveries.insert(self.db, made)
+
+    def _when(self, due: int | None) -> Literal["scheduled", "ready"]:
+        return "scheduled" if due is not None and due > self.at else "ready"
+
+    # -- moving -----------------------------------------------------------------------------------------
+
+    def _move(self, consumer: Consumer, state: State, event: Event, then: State, count: int = 1) -> None:
+        """Count deliveries from one state to the next, which the table of transitions must have."""
+        assert allowed(state, event, then), f"{event}: {state} to {then}"
+        consumer.counts.move(state, then if then in UNFINISHED else None, count)
+        consumer.dirty = True
+        self.woken = self.woken or then == "ready"
+
+    def _give_back(
+        self,
+        consumer: Consumer,
+        row: Delivery,
+        event: Literal["retry", "release", "lapse"],
+        delay_ms: int,
+        *,
+        attempts_: int,
+        error: str | None,
+    ) -> None:
+        """End a lease without finishing the delivery. The holder of one that lapsed may still ack it."""
+        state: State = "backoff" if delay_ms > 0 else "ready"
+        due = self._at(self.at + delay_ms) if delay_ms > 0 else None
+        lapsed = event == "lapse"
+        ended = row.due if lapsed else self.at
+        deliveries.give_back(
+            self.db, row, state, due=due, attempts=attempts_, open=lapsed, error=error, at=ended
+        )
+        self._move(consumer, row.state, event, state)
+
+    def _end(
+        self, consumer: Consumer, row: Delivery, event: End, *, keep: bool = False, logged: bool = False
+    ) -> None:
+        """Remove a delivery, and give the next of its line its turn.
+
+        keep: the entry's own end is not decided by this. logged: the end of this very attempt was written down.
+        """
+        (then,) = TRANSITIONS[row.state, event]
+        self._move(consumer, row.state, event, then)
+        counts = consumer.counts
+        if event == "ack":
+            counts.total_acked += 1
+        elif event == "expire":
+            counts.total_expired += 1
+        elif event == "cancel":
+            counts.total_cancelled += 1
+        consumer.bytes -= row.size
+        key = (consumer.consumer_id, row.position)
+        deliveries.remove(self.db, [key])
+        if row.serial > 1 or (row.serial == 1 and (logged or row.state != "leased")):
+            attempts.remove(self.db, [key])
+        if not keep:
+            self._done[row.position] = row.size
+        if row.line is not None and row.state != "waiting":
+            self._next_in(consumer, row.line)
+
+    def _next_in(self, consumer: Consumer, line: str) -> None:
+        head = deliveries.head(self.db, consumer.consumer_id, line)
+        if head is None:
+            return
+        state = self._when(head.due)
+        consumer.turns += 1
+        due = self._at(head.due) if state == "scheduled" else None
+        deliveries.advance(self.db, consumer.consumer_id, head, state, due, consumer.turns, self.at)
+        self._move(consumer, head.state, "turn", state)
+
+    # -- notes ------------------------------------------------------------------------------------------
+
+    def _at(self, due: int | None) -> int | None:
+        """Note that something is due at this unix ms."""
+        if due is not None and (self.soonest is None or due < self.soonest):
+            self.soonest = due
+        return due
+
+    def _log(self, row: Delivery, ending: Ending, error: str | None) -> None:
+        assert row.last is not None
+        ended = Attempt(row.serial, row.attempts, ending, row.worker, row.last, self.at, error)
+        attempts.insert(self.db, row.consumer_id, row.position, ended)
+
+    def _require(self, consumer: Consumer, position: int) -> Delivery:
+        row = deliveries.get(self.db, consumer.consumer_id, position)
+        assert row is not None
+        return row
+
+
+def _line(ordering: Ordering, key: str | None) -> str | None:
+    """The line a message stands in; None: in none."""
+    if ordering == "fifo":
+        return FIFO_LINE
+    return key if ordering == "per_key" else None

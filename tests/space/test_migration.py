@@ -1,4 +1,4 @@
-"""A space of before queues could be worked: it opens with all it held, can be worked, and survives being cut short."""
+"""A space of before queues could be worked: it opens with all it held, can be worked, and survives a cut."""
 
 from __future__ import annotations
 

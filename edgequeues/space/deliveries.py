@@ -339,7 +339,7 @@ def give_back(
     attempts: int,
     open: bool,
     error: str | None,
-    at: int | None = None,
+    at: int | None,
 ) -> None:
     """End a lease at unix ms `at` without finishing the delivery. open: may its holder still ack it?"""
     ready = at if state == "ready" else None
@@ -358,7 +358,7 @@ def advance(
     state: State,
     due: int | None,
     turn: int,
-    at: int | None = None,
+    at: int,
 ) -> None:
     """It is this message's turn in its line, at unix ms `at`."""
     ready = at if state == "ready" else None

@@ -228,8 +228,8 @@ class SpaceBase(Shard):
             desk.cancel(superseded, superseded=True)
             desk.cancel(row.dropped)
             self._worked(desk)
-        if row.dropped:
-            deadletters.remove(self.db, (victim.position for victim in row.dropped))
+        if row.dropped or superseded:
+            deadletters.remove(self.db, (victim.position for victim in (*row.dropped, *superseded)))
         row.dropped.clear()
 
     def _sweep_by(self, sweep_ts: int, *, urgent: bool) -> None:

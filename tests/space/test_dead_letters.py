@@ -10,7 +10,7 @@ import pytest
 
 from edgequeues.core.errors import InvalidRequest
 from edgequeues.models import WORK_QUEUE, ConsumerConfig, NewEntry, Pull, QueueConfig, Retry
-from edgequeues.space import letters
+from edgequeues.space import check, letters
 from edgequeues.space.base import SWEEP_PAUSE_MS
 from edgequeues.space.letters import RETENTION_MS
 from edgequeues.space.shard import SpaceShard
@@ -41,6 +41,15 @@ def test_an_acked_dead_letter_takes_its_facts_along(space: Space) -> None:
     [first] = space.call(SpaceShard.pull, "jobs-dlq", None, Pull()).messages
     space.call(SpaceShard.ack, "jobs-dlq", [first.lease])
     assert [entry.data for entry, _ in space.call(SpaceShard.dead_letters, "jobs-dlq", 0, 1)] == ["2"]
+
+
+def test_a_dead_letter_that_is_appended_anew_is_none_any_more(space: Space) -> None:
+    jobs = Jobs(space)
+    jobs.bury("1")
+    space.call(SpaceShard.reconfigure, "jobs-dlq", {"mutable": True})
+    space.append("jobs-dlq", NewEntry("2", jobs.dlq.ids[0]))
+    assert (jobs.dlq.letters(), space.data("jobs-dlq")) == ([], ["2"])
+    assert check.problems(space.db) == []
 
 
 # -- how long they are kept ---------------------------------------------------------------------------------

@@ -109,7 +109,7 @@ def fill(folder: Path, name: str, count: int, *, data_bytes: int = ROW_BYTES) ->
             db.executemany(RAW_INSERT, rows(some, queue.queue_id, first=first + 1))
             queue.bytes += sum(len(entry.data) for entry in some)
         queue.entries = queue.changes = queue.tail = home.position = home.lamport = count
-        home.clock_ms = BASE_MS
+        home.clock_ms = home.wall_ms = BASE_MS
         queues.count(db, queue)
         store.save(db, home)
     db.pragma("journal_mode", "wal")

@@ -92,7 +92,7 @@ async def _consume(
 ) -> None:
     """Pull again and again, and wait where there is nothing, as the HTTP protocol does for those who wait."""
     ref = namespace.ref(SPACE)
-    with namespace.hub.watch(SPACE, (WORK, QUEUE)) as watch:
+    with namespace.hub.watch_in_line(SPACE, (WORK, QUEUE), None) as watch:
         while True:
             pulled = await ref.call(SpaceShard.pull, QUEUE, None, Pull(batch=PULL_MAX, lease_ms=LEASE_MS_MAX))
             handed += [time.time()] * len(pulled.messages)

@@ -57,7 +57,8 @@ def fill(folder: Path, name: str, ordering: Ordering, count: int, key: Key) -> N
             queue.bytes += sum(row.size for row in made)
         queue.entries = queue.changes = count
         queue.tail = home.position
-        home.lamport, home.clock_ms = home.position, BASE_MS
+        home.lamport = home.position
+        home.clock_ms = home.wall_ms = BASE_MS
         consumer.filled, consumer.bytes, consumer.turns = home.position, queue.bytes, deals.turns
         consumer.counts.ready, consumer.counts.waiting = deals.ready, count - deals.ready
         consumer.counts.total_in = count

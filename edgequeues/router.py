@@ -90,9 +90,12 @@ class Router:
         """Watch the queue, by id or name as addressed, for appends; it need not exist yet."""
         return self._namespace.hub.watch(dxn.shard, dxn.queue)
 
-    def watch_work(self, dxn: Dxn) -> AbstractContextManager[Watch]:
-        """Watch the queue, by id or name as addressed, for messages that can be pulled."""
-        return self._namespace.hub.watch(dxn.shard, (WORK, dxn.queue))
+    def watch_work(self, dxn: Dxn, consumer: str | None) -> AbstractContextManager[Watch]:
+        """Watch the queue, by id or name as addressed, for messages that can be pulled.
+
+        Those who wait for the same consumer stand in line: what can be pulled wakes one, who wakes the next.
+        """
+        return self._namespace.hub.watch_in_line(dxn.shard, (WORK, dxn.queue), consumer)
 
     def unready(self) -> list[str]:
         """Return why this node should get no traffic; empty: it is ready."""

@@ -12,6 +12,8 @@ import trio
 
 Key = tuple[str, Hashable]
 
+WOKEN_BY_ONE = 2  # in a line by the one that leaves: so a hundred are awake in seven steps
+
 
 class Watch:
     """One waiter. Events that come while nobody waits are remembered as one."""
@@ -30,25 +32,76 @@ class Watch:
         """Something was emitted."""
         self._event.set()
 
+    @property
+    def notified(self) -> bool:
+        """Was something emitted that nobody waited for yet?"""
+        return self._event.is_set()
+
+
+class Line(Watch):
+    """Waiters of whom one is enough. Those that were notified come back here, unless they leave."""
+
+    __slots__ = ("waiters",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiters: dict[Watch, None] = {}  # in the order in which they came
+
+    def notify(self) -> None:
+        """Wake the first that is not awake."""
+        for watch in self.waiters:
+            if not watch.notified:
+                watch.notify()
+                return
+
 
 class Hub:
     """Watches by (shard name, event)."""
 
     def __init__(self) -> None:
         self._watches: dict[Key, set[Watch]] = {}
+        self._lines: dict[tuple[Key, Hashable], Line] = {}
 
     @contextmanager
     def watch(self, name: str, event: Hashable) -> Iterator[Watch]:
         """Watch shard `name` for `event`. Begin before you read, or what comes between is missed."""
         key, watch = (name, event), Watch()
-        self._watches.setdefault(key, set()).add(watch)
+        self._add(key, watch)
         try:
             yield watch
         finally:
-            rest = self._watches[key]
-            rest.discard(watch)
-            if not rest:
-                del self._watches[key]
+            self._remove(key, watch)
+
+    @contextmanager
+    def watch_in_line(self, name: str, event: Hashable, line: Hashable) -> Iterator[Watch]:
+        """Watch with others for what each of them could take: an event wakes the one that came first, not all.
+
+        Whoever leaves wakes others: what woke it may be more than it took, or may not have been taken at all.
+        """
+        key, watch = (name, event), Watch()
+        waiting = self._lines.get((key, line))
+        if waiting is None:
+            waiting = self._lines[key, line] = Line()
+            self._add(key, waiting)
+        waiting.waiters[watch] = None
+        try:
+            yield watch
+        finally:
+            del waiting.waiters[watch]
+            for _ in range(WOKEN_BY_ONE):
+                waiting.notify()
+            if not waiting.waiters:
+                del self._lines[key, line]
+                self._remove(key, waiting)
+
+    def _add(self, key: Key, watch: Watch) -> None:
+        self._watches.setdefault(key, set()).add(watch)
+
+    def _remove(self, key: Key, watch: Watch) -> None:
+        rest = self._watches[key]
+        rest.discard(watch)
+        if not rest:
+            del self._watches[key]
 
     def emit(self, name: str, events: Sequence[Hashable]) -> None:
         """Wake the watchers of each event of shard `name`."""

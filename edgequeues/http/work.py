@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from typing import TypeVar
 
 import trio
@@ -18,6 +19,7 @@ from edgequeues.http.work_codec import STATES
 from edgequeues.models import ENTRIES_MAX, Pulled, Verdict
 from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
+from shards.hub import Watch
 from shards.namespace import Ref
 
 T = TypeVar("T")
@@ -63,7 +65,9 @@ def _working(router: Router, waits: Waits, body_bytes_max: int) -> list[Route]:
 
         if wait_s == 0:
             return Response(work_codec.pulled(await step()))
-        given = await request.while_connected(lambda: _wait(router, waits, dxn, step, wait_s))
+        given = await request.while_connected(
+            lambda: _wait(router.watch_work(dxn, consumer), waits, step, wait_s)
+        )
         return Response(work_codec.pulled(given))
 
     async def ack(request: Request) -> Response:
@@ -184,11 +188,14 @@ def _looking(router: Router) -> list[Route]:
 
 
 async def _wait(
-    router: Router, waits: Waits, dxn: Dxn, step: Callable[[], Awaitable[Pulled]], wait_s: float
+    watching: AbstractContextManager[Watch],
+    waits: Waits,
+    step: Callable[[], Awaitable[Pulled]],
+    wait_s: float,
 ) -> Pulled:
     """Pull until there is something, for `wait_s` at most. What is due later makes itself heard when it is."""
     deadline = trio.current_time() + wait_s
-    with router.watch_work(dxn) as watch:
+    with watching as watch:
         while True:
             given = await step()
             left_s = deadline - trio.current_time()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+
 import pytest
 import trio
 
@@ -101,6 +103,18 @@ async def test_a_waiting_pull_is_answered_when_a_line_goes_on(client: Client, ve
         body = {"retries": [{"lease": lease}]} if verb == "retry" else {"leases": [lease]}
         assert await said(client, verb, body) == ["done"]
     assert [one["data"] for one in found] == [2 if verb == "ack" else 1]
+
+
+async def test_messages_pushed_together_reach_all_who_wait(client: Client) -> None:
+    await push(client, {"data": 0})
+    await pull(client)
+    start = trio.current_time()
+    async with AsyncExitStack() as stack:
+        found = [await stack.enter_async_context(waiting(client)) for _ in range(9)]
+        await trio.sleep(3)
+        await push(client, *({"data": number} for number in range(9)))
+    assert sorted(one["data"] for messages in found for one in messages) == list(range(9))
+    assert trio.current_time() - start < 10
 
 
 async def test_a_pull_that_waits_by_id_is_answered_by_a_push_by_name(client: Client) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from contextlib import ExitStack
 
+import pytest
 import trio
 
 from shards.hub import Hub
@@ -51,6 +53,32 @@ async def test_what_came_before_the_wait_ends_it_at_once_and_only_once() -> None
             with trio.move_on_after(1) as waiting:
                 await watch.wait()
             assert waiting.cancelled_caught
+
+
+def test_in_a_line_an_event_wakes_the_one_that_came_first_and_is_not_awake() -> None:
+    hub = Hub()
+    with (
+        hub.watch_in_line("a", "added", "line") as first,
+        hub.watch_in_line("a", "added", "line") as second,
+        hub.watch_in_line("a", "added", "another line") as other,
+        hub.watch("a", "added") as alone,
+    ):
+        hub.emit("a", ["added"])
+        assert (first.notified, second.notified, other.notified, alone.notified) == (True, False, True, True)
+        hub.emit("a", ["added"])
+        assert second.notified
+
+
+def test_one_that_leaves_a_line_wakes_two_others() -> None:
+    hub = Hub()
+    with ExitStack() as stack:
+        waiters = [stack.enter_context(hub.watch_in_line("a", "added", "line")) for _ in range(3)]
+        woken = []
+        for _ in range(2):
+            with pytest.raises(TimeoutError), hub.watch_in_line("a", "added", "line"):
+                raise TimeoutError
+            woken.append([one.notified for one in waiters])
+    assert woken == [[True, True, False], [True, True, True]]
 
 
 async def test_a_reader_that_watches_before_it_reads_misses_nothing() -> None:

@@ -57,6 +57,9 @@ class Held:
 
     def __init__(self, message: Message) -> None:
         self.message = message
+        self.lease = (
+            message.lease
+        )  # a later one, where the first lapsed and this worker was given the message again
         self.scope: anyio.CancelScope | None = None  # of its handler, once that has begun
         self.began_s = math.inf
         self.handled = False

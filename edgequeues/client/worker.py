@@ -17,6 +17,7 @@ from typing import Literal
 
 import anyio
 from anyio.abc import TaskGroup
+from msgspec import structs
 
 from edgequeues.client.errors import BadAnswer, ClientError, Refused
 from edgequeues.client.handling import Did, GiveUp, Handled, Held, Tally, TryAgain
@@ -155,8 +156,7 @@ class Worker:
                 continue
             failures = 0
             for message in messages:
-                self._held[message.lease] = held = Held(message)
-                self._next.append(held)
+                self._take(message)
             self._begin(tasks)
             if until == "once" or (until == "empty" and not self._held):
                 return
@@ -222,6 +222,18 @@ class Worker:
 
     # -- one message -------------------------------------------------------------------------------------
 
+    def _take(self, message: Message) -> None:
+        """Have a message handled; one whose lease lapsed here goes on with the new lease instead."""
+        position = message.position
+        held = next((held for held in self._held.values() if held.message.position == position), None)
+        if held is None:
+            held = Held(message)
+            self._next.append(held)
+        else:
+            del self._held[held.lease]
+            held.lease = message.lease
+        self._held[message.lease] = held
+
     def _begin(self, tasks: TaskGroup) -> None:
         """Start as many handlers as may run, in the order of the messages."""
         while self._next and self._running < self._concurrency:
@@ -229,7 +241,7 @@ class Worker:
             tasks.start_soon(self._work_on, tasks, self._next.popleft())
 
     async def _work_on(self, tasks: TaskGroup, held: Held) -> None:
-        if not self._stopping and held.message.lease in self._held:
+        if not self._stopping and held.lease in self._held:
             held.began_s = anyio.current_time()
             with anyio.CancelScope() as held.scope:
                 held.failed = await self._outcome(held.message)
@@ -258,7 +270,7 @@ class Worker:
     async def _answer(self, held: Held) -> None:
         """Say what became of a message, as often as it takes."""
         failures = 0
-        while held.message.lease in self._held:
+        while held.lease in self._held:
             try:
                 await self._say([held])
             except ClientError as error:
@@ -271,7 +283,7 @@ class Worker:
 
     async def _give_back(self, some: list[Held]) -> None:
         """Say what there is to say of messages, once; release those that were not handled."""
-        idle = {held.message.lease: held for held in some if not held.handled}
+        idle = {held.lease: held for held in some if not held.handled}
         handled = [held for held in some if held.handled]
         try:
             if handled:
@@ -284,20 +296,21 @@ class Worker:
         except ClientError as error:
             self._tell_away(error)  # they come back when their leases lapse
         for held in some:
-            self._held.pop(held.message.lease, None)
+            self._held.pop(held.lease, None)
 
     async def _say(self, some: list[Held]) -> None:
         """Ack and retry what was handled."""
-        by_lease = {held.message.lease: held for held in some}
-        answers = await self._client.ack(
-            self._dxn, [lease for lease, held in by_lease.items() if not held.failed]
-        )
-        answers += await self._client.retry(self._dxn, [held.failed for held in some if held.failed])
+        by_lease = {held.lease: held for held in some}
+        acked = [held.lease for held in some if held.failed is None]
+        failed = [structs.replace(held.failed, lease=held.lease) for held in some if held.failed is not None]
+        answers = await self._client.ack(self._dxn, acked) + await self._client.retry(self._dxn, failed)
         self._is_back()
         for answer in answers:
             held = by_lease[answer.lease]
-            if not answer.settled:
+            if not answer.settled and held.lease == answer.lease:
                 self._lose(held, answer.outcome)
+            elif not answer.settled:
+                continue  # it has a new lease by now: say it again
             elif held.failed is None:
                 self._let_go(held, "acked", None)
             else:
@@ -309,7 +322,7 @@ class Worker:
         self._let_go(held, "lost", f"its lease is {outcome}")
 
     def _let_go(self, held: Held, did: Did, error: str | None) -> None:
-        if self._held.pop(held.message.lease, None) is None:
+        if self._held.pop(held.lease, None) is None:
             return
         self.tally.count(did)
         self._wake()

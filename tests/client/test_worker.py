@@ -46,12 +46,15 @@ async def test_every_message_is_handled_once_in_order_and_acked(served: tuple[Cl
     assert await states(client) == []
 
 
-async def test_no_more_handlers_run_at_once_than_were_asked_for(served: tuple[Client, Way]) -> None:
+@pytest.mark.parametrize("batch", [None, 10])
+async def test_no_more_handlers_run_at_once_than_were_asked_for(
+    batch: int | None, served: tuple[Client, Way]
+) -> None:
     client, _ = served
     await client.push(Q, [*range(10)])
     log = Log(takes_s=5)
     start_s = trio.current_time()
-    await Worker(client, Q, log, concurrency=4).run(until="empty")
+    await Worker(client, Q, log, concurrency=4, batch=batch).run(until="empty")
     assert (log.at_once, len(log.ended)) == (4, 10)
     assert trio.current_time() - start_s == pytest.approx(15, abs=0.1)
 

@@ -137,3 +137,74 @@ async def test_a_handler_whose_message_somebody_else_was_given_is_ended(served: 
         assert (log.ended, log.did) == ([], ["lost"])
         worker.stop()
     assert other.attempts == 2
+
+
+async def test_a_handler_goes_on_when_its_lease_lapsed_but_nobody_else_was_given_the_message(
+    served: tuple[Client, Way],
+) -> None:
+    client, way = served
+    await client.push(Q, [1])
+    log = Log(takes_s=60)
+    worker = Worker(client, Q, log, lease_ms=3_000, on_handled=log.told.append)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(worker.run)
+        await log.something.wait()
+        worker.stop(grace_s=100)  # or it would pull the message itself
+        way.closed = True
+        await trio.sleep(20)
+        way.closed = False
+    assert (log.ended, log.did) == ([1], ["acked"])
+
+
+async def test_a_message_whose_lease_lapsed_while_it_waited_for_a_handler_is_not_begun(
+    served: tuple[Client, Way],
+) -> None:
+    client, way = served
+    await client.push(Q, [1, 2])
+    log = Log(takes_s=30)
+    worker = Worker(client, Q, log, batch=2, lease_ms=3_000, on_handled=log.told.append)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(worker.run)
+        await log.something.wait()
+        way.closed = True
+        await trio.sleep(10)
+        way.closed = False
+        await trio.sleep(5)
+        assert [(one.did, one.message.data) for one in log.told] == [("lost", 2)]
+        worker.stop()
+
+
+async def test_a_message_that_lapsed_here_and_is_given_to_this_worker_again_is_not_begun_twice(
+    served: tuple[Client, Way],
+) -> None:
+    client, way = served
+    await client.push(Q, [1, 2])
+    log = Log(takes_s=60)
+    worker = Worker(client, Q, log, concurrency=4, lease_ms=3_000, on_handled=log.told.append)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(worker.run)
+        await log.something.wait()
+        way.closed = True
+        await trio.sleep(20)
+        way.closed = False
+        await trio.sleep(100)
+        worker.stop()
+    assert (sorted(log.begun), sorted(log.ended), log.did) == ([1, 2], [1, 2], ["acked", "acked"])  # type: ignore[type-var]
+    [consumer] = await client.consumers(Q)
+    assert (consumer.total_attempts > 2, consumer.unfinished) == (True, 0)
+
+
+async def test_an_ack_that_comes_too_late_is_said_again_with_the_lease_this_worker_was_given_since(
+    served: tuple[Client, Way],
+) -> None:
+    client, way = served
+    await client.push(Q, [1])
+    log = Log()
+    worker = Worker(client, Q, log, concurrency=2, lease_ms=3_000, on_handled=log.told.append)
+    way.delays_s = {"ack": 10.0, "extend": 9.0}
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(worker.run)
+        await trio.sleep(60)
+        worker.stop()
+    assert way.paths.count("ack") == 2
+    assert (log.begun, log.did) == ([1], ["acked"])

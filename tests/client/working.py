@@ -18,15 +18,20 @@ from shards.testing import InlineDisk, TrioClock
 
 
 class Way(httpx.AsyncBaseTransport):
-    """Requests to an app; `closed` lets none through. `paths` has the last part of each one's path, in order."""
+    """Requests to an app; `closed` lets none through. `paths` has the last part of each one's path, in order.
+
+    delays_s: how long the next request whose path ends so is held up.
+    """
 
     def __init__(self, server: Server) -> None:
         self._app = httpx.ASGITransport(cast(Any, server))
         self.closed = False
         self.paths: list[str] = []
+        self.delays_s: dict[str, float] = {}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         self.paths.append(request.url.path.rpartition("/")[2])
+        await trio.sleep(self.delays_s.pop(self.paths[-1], 0.0))
         if self.closed:
             raise httpx.ConnectError("closed")
         return await self._app.handle_async_request(request)

@@ -58,6 +58,10 @@ PAGE = (
 AT = f"SELECT {_LETTER}, {ENTRY} {_JOIN} WHERE l.entry_id IN (SELECT value FROM json_each(?))"
 REPLAYED = "UPDATE dead_letters SET replayed_ts = ?, replay_id = ?, replay_due_ts = ? WHERE entry_id = ?"
 LAST_DUE = "SELECT max(replay_due_ts) FROM dead_letters WHERE queue_id = ? AND replay_due_ts IS NOT NULL"
+REPLAYED_AMONG = (
+    "SELECT entry_id FROM dead_letters WHERE entry_id IN (SELECT value FROM json_each(?))"
+    " AND replayed_ts IS NOT NULL"
+)
 SUMMARIES = (
     "SELECT entry_id, error, attempts, first_seen_ts, last_seen_ts, source_name FROM dead_letters"
     " WHERE entry_id IN (SELECT value FROM json_each(?))"
@@ -259,6 +263,12 @@ class Replay(NamedTuple):
 def replayed(db: apsw.Connection, rows: Sequence[Replay]) -> None:
     """Note that new messages were made of them."""
     db.executemany(REPLAYED, rows)
+
+
+def replayed_among(db: apsw.Connection, positions: Sequence[int]) -> set[int]:
+    """Those of these positions at which there is a dead letter of which a message was made."""
+    rows: list[tuple[Any, ...]] = db.execute(REPLAYED_AMONG, (json.dumps(positions),)).fetchall()
+    return {position for (position,) in rows}
 
 
 def last_due(db: apsw.Connection, queue_id: str) -> int | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from edgequeues.core import backoff, leases
 from edgequeues.core.leases import Lease
 from edgequeues.models import ENTRY_BYTES_MAX, PULL_MAX, Entry, Message, Pull, Reason, Verdict
-from edgequeues.space import attempts, deliveries, log, retention
+from edgequeues.space import attempts, deadletters, deliveries, log, retention
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.deliveries import Candidate, Delivery
 from edgequeues.space.log import Victim
@@ -34,12 +34,13 @@ class Desk(Moves):
                 consumer.dirty = True
 
     def fill(self, consumer: Consumer, rows_max: int) -> None:
-        """Give a consumer the next `rows_max` entries that were there before it."""
+        """Give a consumer the next `rows_max` entries that were there before it, but no replayed dead letters."""
         arrivals = [
             Arrival(*row) for row in log.arrivals(self.db, self.queue.queue_id, consumer.filled, rows_max)
         ]
         if arrivals:
-            self._make(consumer, arrivals)
+            replayed = deadletters.replayed_among(self.db, [one.position for one in arrivals])
+            self._make(consumer, [one for one in arrivals if one.position not in replayed])
             consumer.filled = arrivals[-1].position
         if len(arrivals) < rows_max:
             consumer.filled = max(consumer.filled, self.queue.tail)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edgequeues.models import ConsumerConfig, LetterFilter
+from edgequeues.models import ConsumerConfig, LetterFilter, Pull
 from edgequeues.space.dead_verbs import REPLAYED_MAX, ReplayAsk
 from edgequeues.space.deadletters import START
 from edgequeues.space.shard import SpaceShard
@@ -144,6 +144,17 @@ def test_what_was_replayed_is_no_message_of_the_dead_letters_queue_any_more(spac
     assert graves.fail(held) == ["finished"]
     assert (graves.states, graves.given()) == ({}, [])
     assert [letter.replayed_at for _, letter in jobs.dlq.letters()] == [space.clock.now_ms()] * 2
+
+
+def test_a_consumer_that_comes_later_is_given_only_letters_that_were_not_replayed(space: Space) -> None:
+    jobs = Jobs(space)
+    jobs.bury(*"123")
+    jobs.dlq.replay(jobs.dlq.ids[1])
+    space.call(SpaceShard.consume, "jobs-dlq", "late", ConsumerConfig(), "beginning")
+    jobs.dlq.replay(jobs.dlq.ids[2])
+    space.sweep()
+    given = space.call(SpaceShard.pull, "jobs-dlq", "late", Pull(10)).messages
+    assert [one.entry.data for one in given] == ["1"]
 
 
 def test_a_full_queue_takes_what_is_replayed(space: Space) -> None:

@@ -153,15 +153,16 @@ WHERE ending <> 'superseded' AND (t.consumer_id, t.entry_id) NOT IN (SELECT cons
 
 # -- what is kept and remembered ----------------------------------------------------------------------------
 
-# The id of a consumer was a position when it was made: what came later was given to it. An entry with an end of its
-# own may be kept until then.
+# The id of a consumer was a position when it was made: what came later was given to it. What was there when the queue
+# was configured may have been finished while it was to be kept; what has an end of its own may be kept until then.
 UNNEEDED = """
-SELECT 'entry ' || e.id || ' of queue ' || coalesce(q.name, q.queue_id) || ' is finished by all consumers, but kept'
+SELECT 'entry ' || e.id || ' of queue ' || coalesce(q.name, q.queue_id) || ' is kept, but no consumer needs it'
 FROM queues AS q
 JOIN (SELECT queue_id, min(consumer_id) AS made, min(filled) AS filled FROM consumers GROUP BY queue_id)
      USING (queue_id)
 JOIN queue_entries AS e USING (queue_id)
 WHERE on_ack = 'delete' AND e.id > made AND e.id <= filled AND e.expires_ts IS NULL
+      AND e.updated_ts > coalesce(configured_ts, -1)
       AND NOT EXISTS (SELECT 1 FROM deliveries WHERE entry_id = e.id)
       AND NOT EXISTS (SELECT 1 FROM dead_letters WHERE entry_id = e.id AND replay_id IS NOT NULL)
 """

@@ -153,7 +153,7 @@ DAMAGE = [  # what was done, and what is said; {names} stand for positions and o
     (
         "DELETE FROM deliveries WHERE entry_id = {ready};"
         "UPDATE consumers SET ready = 0, bytes = bytes - 7, total_acked = 1 WHERE consumer_id = {jobs}",
-        "entry {ready} of queue jobs is finished by all consumers, but kept",
+        "entry {ready} of queue jobs is kept, but no consumer needs it",
     ),
     ("UPDATE dead_letters SET entry_id = 999", "dead letter 999 of queue jobs-dlq has no entry there"),
     (
@@ -288,6 +288,16 @@ def test_a_replayed_dead_letter_is_kept_without_a_delivery(worked: Space) -> Non
     [replayed] = worked.call(SpaceShard.replay, "jobs-dlq", [entry.id])
     assert replayed.outcome == "replayed"
     assert check.problems(worked.db) == []
+
+
+def test_what_was_finished_while_it_was_to_be_kept_is_no_problem(space: Space) -> None:
+    space.append("log", NewEntry("1"))
+    space.call(SpaceShard.consume, "log", "watch", ConsumerConfig())
+    space.append("log", NewEntry("2"))
+    space.call(SpaceShard.ack, "log", pull(space, "log"))
+    space.call(SpaceShard.reconfigure, "log", {"on_ack": "delete"})
+    assert check.problems(space.db) == []
+    assert space.data("log") == ["1", "2"]
 
 
 # -- consumers that go --------------------------------------------------------------------------------------

@@ -21,7 +21,8 @@ def check(surroundings: Surroundings, folder: Path, repair: bool, as_json: bool)
 
     Each file must pass SQLite's own check, have our tables, and hold what must hold of its rows: counters equal to
     counts, positions and versions within the counters, sizes, times and sweeps in order, data that is JSON, alarms
-    that are in the index. Exit code 1 if anything is wrong.
+    that are in the index; consumers with the deliveries, lines, attempts and dead letters they should have. Exit
+    code 1 if anything is wrong.
     """
     from shards.errors import FolderLocked
     from shards.namespace import locked
@@ -67,14 +68,18 @@ def _check(out: Output, folder: Path) -> int:
                 yield finding
                 step(done, total)
 
-    rows, wrong = [], 0
+    rows, said, wrong = [], [], 0
     for finding in looked_at():
-        wrong += bool(finding.problems)
+        count = len(finding.problems)
+        wrong += bool(count)
         if out.json:
             record = {"name": finding.name, "path": str(finding.path), "bytes": finding.bytes}
             out.line({**record, "problems": finding.problems, "repairable": finding.repairable}, at_once=True)
-        for problem in finding.problems or ["ok"]:
-            rows.append((finding.name, size(finding.bytes), problem))
+        found = "ok" if not count else "1 problem" if count == 1 else f"{count} problems"
+        rows.append((finding.name, size(finding.bytes), found))
+        said += [f"{finding.name}: {problem}" for problem in finding.problems]
     if not out.json:
         out.table(("space", "size", "found"), rows, right=("size",))
+        for sentence in said:  # whole, which a cell of a table would not show
+            out.text(sentence)
     return wrong

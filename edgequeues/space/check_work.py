@@ -144,6 +144,12 @@ SELECT {_CONSUMER} || ': entry ' || d.entry_id || ' was handed out ' || d.serial
        || ', but ' || d.attempts || ' attempts are counted'
 FROM {_TRIED} WHERE d.attempts <> d.serial - released AND d.serial <= {attempts.KEPT}
 """
+UNGIVEN = f"""
+SELECT {_CONSUMER} || ': entry ' || d.entry_id || ' was handed out ' || d.serial || ' times, but an end of lease '
+       || max(t.serial) || ' is written down'
+FROM {_HELD} JOIN attempts AS t USING (consumer_id, entry_id)
+GROUP BY d.consumer_id, d.entry_id HAVING max(t.serial) > d.serial
+"""
 FORGOTTEN = f"""
 SELECT coalesce({_CONSUMER}, 'consumer ' || t.consumer_id) || ': attempt ' || t.attempt || ' at entry ' || t.entry_id
        || ' is remembered, but there is no such delivery'
@@ -190,6 +196,6 @@ FROM dedup, store WHERE dedup.position > store.position
 QUERIES = (
     *(STRAYS, COUNTS, BYTES, TOTALS, PROGRESS, FILL_ALARM),
     *(NO_ENTRY, NO_CONSUMER, TOO_EARLY, SIZES, RANKS, LINES, HEADS, OVERTAKEN, NO_LINE, TURNS),
-    *(LEASED, PARKED, UNTRIED, SCHEDULES, DUE_ALARM, ENDINGS, ATTEMPTS, FORGOTTEN),
+    *(LEASED, PARKED, UNTRIED, SCHEDULES, DUE_ALARM, ENDINGS, UNGIVEN, ATTEMPTS, FORGOTTEN),
     *(UNNEEDED, LETTERS, REPLAYS, KEYS, KEYS_AHEAD),
 )

@@ -53,6 +53,32 @@ def test_what_is_wrong_with_one_file_is_found_and_the_others_are_fine(filled: Sh
     assert "1 file is not as they should be" in result.err
 
 
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("UPDATE consumers SET ready = 3", "its row says 3 ready, there are 1"),
+        ("UPDATE deliveries SET size = 7 WHERE state = 'ready'", "says 7 bytes, the entry 1"),
+        ("DELETE FROM attempts", "but the ends of 0 attempts are written down"),
+        ("UPDATE dedup SET position = 9", "idempotency key once of queue"),
+    ],
+)
+def test_what_is_wrong_with_a_work_queue_is_a_sentence(shell: Shell, sql: str, said: str) -> None:
+    queue = "dxn:queue:demo:jobs"
+    shell.ok("push", queue, "1", "--idempotency-key", "once")
+    shell.ok("push", queue, "2", "3", "--priority", "1")
+    [lease] = [one["lease"] for one in shell.ok("pull", queue).records]
+    shell.ok("retry", queue, lease)
+    shell.ok("pull", queue)
+    assert [one["problems"] for one in shell.ok("check", str(shell.data)).records] == [[]]
+    damage(shell, sql)
+    result = shell("check", str(shell.data))
+    assert result.code == 1
+    problems = result.records[0]["problems"]
+    assert any(said in problem for problem in problems), problems
+    shown = shell("check", str(shell.data), terminal=True).out.splitlines()
+    assert shown[-len(problems) :] == [f"demo: {problem}" for problem in problems]
+
+
 def test_bytes_that_are_no_database_are_found(filled: Shell) -> None:
     files.path_of(filled.data, "demo").write_bytes(b"garbage" * 1000)
     result = filled("check", str(filled.data))

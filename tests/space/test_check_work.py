@@ -138,6 +138,10 @@ DAMAGE = [  # what was done, and what is said; {names} stand for positions and o
         + "entry {leased} was handed out 2 times and is leased, but the ends of 2 attempts are written down",
     ),
     (
+        "UPDATE attempts SET serial = 9 WHERE entry_id = {failed}",
+        JOBS + "entry {failed} was handed out 1 times, but an end of lease 9 is written down",
+    ),
+    (
         "UPDATE deliveries SET attempts = 2 WHERE entry_id = {leased}",
         JOBS + "entry {leased} was handed out 2 times and released 1, but 2 attempts are counted",
     ),

@@ -133,7 +133,7 @@ DAMAGE = [  # what was done, and what is said; {names} stand for positions and o
         + "entry {failed} was handed out 1 times and is backoff, but the ends of 0 attempts are written down",
     ),
     (
-        "INSERT INTO attempts VALUES ({jobs}, {leased}, 3, 2, 'retried', NULL, 1, 2, NULL)",
+        "INSERT INTO attempts VALUES ({jobs}, {leased}, 2, 1, 'retried', NULL, 1, 2, NULL)",
         JOBS
         + "entry {leased} was handed out 2 times and is leased, but the ends of 2 attempts are written down",
     ),

@@ -94,6 +94,25 @@ async def test_skip_names_the_consumer_it_does_not_find(client: Client) -> None:
     assert (reply.status, reply.code) == (404, "consumer_not_found")
 
 
+@pytest.mark.parametrize(
+    "sent",
+    [
+        *(b"null", b"[]", b"1", b'"x"', b"\xff", b"{", b'{"a":1,"a":1}', b"[" * 100 + b"]" * 100),
+        b'{"entries":null,"leases":null,"retries":null,"ids":null,"id":null}',
+        b'{"entries":[[]],"leases":[[]],"retries":[[]],"ids":[[]],"id":[]}',
+        b'{"entries":[{"data":1,"key":"\\ud800"}],"leases":["\\ud800"],"worker":"\\ud800","id":"\\ud800"}',
+        b'{"batch":1' + b"0" * 400 + b',"lease_ms":1e400}',
+    ],
+)
+async def test_what_is_no_request_is_400_and_changes_nothing(client: Client, sent: bytes) -> None:
+    await push(client, {"data": 1})
+    for verb in ("push", "pull", *VERBS, "skip", "replay", "purge"):
+        reply = await client.ask("POST", f"{JOBS}/{verb}", sent)
+        assert (verb, reply.status) == (verb, 400)
+        assert reply.code in ("invalid_json", "invalid_request", "invalid_id")
+    assert [(one["data"], one["attempts"]) for one in await pull(client, batch=10)] == [(1, 1)]
+
+
 # -- no lease, or none any more -----------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ import pytest
 import trio
 
 from edgequeues.app import open_app
+from shards.limits import Limits
 from shards.testing import InlineDisk, TrioClock
 
 from .asgi import Client
@@ -281,6 +282,28 @@ async def test_pl_s04_the_server_wakes_for_a_retry_of_the_one_before(
         assert await pull(client, "?wait=60") == []
         [letter] = await letters(client)
         assert letter["letter"]["attempts"] == 4
+
+
+async def test_pl_s04_a_space_that_was_closed_meanwhile_wakes_for_who_waits(
+    tmp_path: Path, clock: TrioClock
+) -> None:
+    """Only one space is kept open, and others are asked for all the time but at the end."""
+    limits = Limits(open_max=1)
+    async with open_app(tmp_path, clock=clock, disk=InlineDisk(), limits=limits) as server:
+        client, start = Client(server), trio.current_time()
+        await push(client, {"data": 1, "delay_ms": 40_000})
+        given: list[dict[str, Any]] = []
+
+        async def wait() -> None:
+            given.extend(await pull(client, "?wait=60"))
+            assert trio.current_time() - start == pytest.approx(40, abs=0.05)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait)
+            for number in range(30):
+                await trio.sleep(1)
+                await client.append(f"dxn:queue:beside{number % 3}:log", number)
+        assert [(one["data"], one["attempts"]) for one in given] == [(1, 1)]
 
 
 async def test_a_consumer_killed_in_a_batch_gives_back_what_it_had_not_acked(client: Client) -> None:

@@ -42,6 +42,24 @@ def test_a_message_that_failed_keeps_its_place_in_its_line(space: Space, orderin
     assert jobs.given() == ["1"]
 
 
+@pytest.mark.parametrize("ordering", ["fifo", "per_key"])
+def test_a_message_that_was_replaced_goes_to_the_end_of_its_line_and_opens_it(
+    space: Space, ordering: Ordering
+) -> None:
+    """Its holder is told; the new version has all its attempts."""
+    jobs = Jobs(space, ConsumerConfig(ordering=ordering))
+    space.call(SpaceShard.reconfigure, "jobs", {"mutable": True})
+    jobs.push("old", object_id="a", key="k")
+    jobs.push("next", key="k")
+    held = jobs.one()
+    jobs.push("new", object_id="a", key="k")
+    then = jobs.one()
+    assert (then.entry.data, jobs.pull(), jobs.ack(held)) == ("next", [], ["superseded"])
+    jobs.ack(then)
+    last = jobs.one()
+    assert (last.entry.data, last.attempts) == ("new", 1)
+
+
 def test_higher_priority_comes_first_and_equal_ones_in_the_order_of_arrival(space: Space) -> None:
     jobs = Jobs(space)
     for number in range(30):

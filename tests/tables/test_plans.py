@@ -89,6 +89,7 @@ HOT = {  # what a statement is to go through that runs with every push, pull, an
     "deliveries.FIRST_READY": "deliveries_ready (consumer_id=? AND rank=?)",
     "deadletters.OPEN": "dead_letters_open (queue_id=? AND (source_id,source_entry)>(?,?))",
     "deadletters.IN_ORDER": "dead_letters_queue (queue_id=? AND entry_id>?)",
+    "deadletters.REPLAYED_AMONG": "INTEGER PRIMARY KEY (rowid=?)",
     "deadletters.SUMMARIES": "INTEGER PRIMARY KEY (rowid=?)",
     "deadletters.LAST_DUE": "COVERING INDEX dead_letters_pace (queue_id=? AND replay_due_ts>?)",
     "dedup.GET": "PRIMARY KEY (scope=? AND key=?)",

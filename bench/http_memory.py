@@ -30,23 +30,31 @@ MB = 2**20 / 1e6  # of a MiB
 def measure(rig: Rig) -> Iterator[Figure]:
     """A fresh server for each kind of waiting."""
     fit_files(Limits(), WAITING + CONNECTIONS)  # the sockets are this process's, too
-    for kind, path in KINDS.items():
+    for kind, request in KINDS.items():
         with rig.place() as folder, served.edgequeues(folder) as one, quiet_collector():
-            yield from _measure(rig, one, kind, path)
+            yield from _measure(rig, one, kind, request)
 
 
-def _long_poll(queue: str, cursor: str) -> str:
-    return f"{native(queue)}?after={cursor}&wait={WAIT_S}"
+def _long_poll(queue: str, cursor: str) -> bytes:
+    return head("GET", f"{native(queue)}?after={cursor}&wait={WAIT_S}")
 
 
-def _subscribe(queue: str, cursor: str) -> str:
-    return f"{native(queue)}/subscribe?after={cursor}"
+def _subscribe(queue: str, cursor: str) -> bytes:
+    return head("GET", f"{native(queue)}/subscribe?after={cursor}")
 
 
-KINDS: Mapping[str, Callable[[str, str], str]] = {"long polls": _long_poll, "SSE subscribers": _subscribe}
+def _pull(queue: str, _: str) -> bytes:
+    return head("POST", f"{native(queue)}/pull?wait={WAIT_S}", length=len(b"{}")) + b"{}"
 
 
-def _measure(rig: Rig, one: Served, kind: str, path: Callable[[str, str], str]) -> Iterator[Figure]:
+KINDS: Mapping[str, Callable[[str, str], bytes]] = {
+    "long polls": _long_poll,
+    "SSE subscribers": _subscribe,
+    "consumers that wait": _pull,
+}
+
+
+def _measure(rig: Rig, one: Served, kind: str, request: Callable[[str, str], bytes]) -> Iterator[Figure]:
     one.settle()
     idle = one.resident_mib()
     waiting = rig.pick(WAITING, WAITING, 20)
@@ -54,7 +62,8 @@ def _measure(rig: Rig, one: Served, kind: str, path: Callable[[str, str], str]) 
     for queue in (f"waiting{number}" for number in range(QUEUES)):
         fill(one, queue, 1)
         cursor = one.ask("GET", f"{native(queue)}/stats").json()["cursor"]
-        requests.append(head("GET", path(queue, cursor)))
+        one.ask("PUT", f"{native(queue)}/consumers/default", b"{}", **{"content-type": "application/json"})
+        requests.append(request(queue, cursor))
     asked = [requests[number % QUEUES] for number in range(waiting)]
     _appends(rig, one)
     before = one.resident_mib()

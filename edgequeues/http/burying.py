@@ -45,8 +45,7 @@ def routes(router: Router, waits: Waits) -> list[Route]:
         order = work_codec.replay(await json_body(request, work_codec.IDS_BYTES_MAX))
         space = await router.require(dxn)
         if order.ids is not None:
-            found = await space.call(SpaceShard.replay, dxn.queue, order.ids, order.per_second)
-            return Response(codec.encode({"results": found}))
+            return await _replay_named(space, dxn, order.ids, order.per_second)
         assert order.filter is not None
         if order.preview:
             return await _preview(space, dxn, order.filter, waits)
@@ -68,6 +67,18 @@ def routes(router: Router, waits: Waits) -> list[Route]:
         Route("POST", "/v1/{dxn}/replay", replay, "push"),
         Route("POST", "/v1/{dxn}/purge", purge, "delete"),
     ]
+
+
+async def _replay_named(
+    space: Ref[SpaceShard], dxn: Dxn, named: list[str], per_second: float | None
+) -> Response:
+    """Replay these, in as many turns as their data takes."""
+    results: list[Replayed] = []
+    while named:
+        results += await space.call(SpaceShard.replay, dxn.queue, named, per_second)
+        told = {one.id for one in results}
+        named = [one for one in named if one not in told]
+    return Response(codec.encode({"results": results}))
 
 
 async def _replay(

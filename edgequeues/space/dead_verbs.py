@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from edgequeues.models import ENTRIES_MAX, ENTRY_BYTES_MAX, Entry, LetterFilter, Replayed
-from edgequeues.space import deadletters, letters, retention
+from edgequeues.space import deadletters, letters, log, retention
 from edgequeues.space.base import SpaceBase
 from edgequeues.space.deadletters import START, DeadLetter, Place, Replay, Search, Summary
 from edgequeues.space.letters import Envelope
@@ -108,12 +108,19 @@ class DeadVerbs(SpaceBase):
 
         Each once: one that was replayed before reports the message that was made then. A full queue takes them all
         the same. The answer is in the order in which the messages were made. per_second: so many are due a second.
+        After about ENTRY_BYTES_MAX of data it ends: ask again for those of which it says nothing.
         """
-        row = self._require(queue)
-        found = letters.of_objects(self.db, row, object_ids, self._time())
-        known = {entry.id for entry, _ in found}
+        row, at = self._require(queue), self._time()
+        positions = log.positions(self.db, row.queue_id, object_ids)
+        named = deadletters.named(self.db, positions, at=at, aged_ts=retention.aged_ts(row, at))
+        known = {object_id for _, _, object_id in named}
         unknown = [Replayed(one, None, "unknown") for one in object_ids if one not in known]
-        return unknown + self._replay(row, sorted(found, key=_origin), per_second)
+        places, room = [], ENTRY_BYTES_MAX
+        for place, size, _ in named:
+            if room > 0:
+                places.append(place)
+            room -= size
+        return unknown + self._replay(row, self._pairs(places), per_second)
 
     @grows
     def replay_some(
@@ -213,8 +220,3 @@ class DeadVerbs(SpaceBase):
         desk.cancel([Victim(entry.position, 0, False) for entry, _ in fresh])
         self._worked(desk)
         return [one.id for one in made]
-
-
-def _origin(pair: Pair) -> tuple[str, int, int]:
-    letter = pair[1]
-    return letter.source_id, letter.source_position, letter.position

@@ -46,6 +46,7 @@ COLUMNS = (
     " first_seen_ts, last_seen_ts, failed_ts, replayed_ts, replay_id, before, errors"
 )
 _LETTER = ", ".join(f"l.{column}" for column in COLUMNS.split(", "))
+_PLACE = "l.source_id, l.source_entry, l.entry_id"
 _JOIN = "FROM dead_letters l JOIN queue_entries e ON e.id = l.entry_id"
 _LIVE = "e.updated_ts > :aged AND (e.expires_ts IS NULL OR e.expires_ts > :at)"
 
@@ -56,6 +57,10 @@ PAGE = (
     " ORDER BY l.entry_id LIMIT :limit"
 )
 AT = f"SELECT {_LETTER}, {ENTRY} {_JOIN} WHERE l.entry_id IN (SELECT value FROM json_each(?))"
+NAMED = (
+    f"SELECT {_PLACE}, e.size, e.object_id {_JOIN} WHERE l.entry_id IN (SELECT value FROM json_each(:positions))"
+    f" AND {_LIVE} ORDER BY {_PLACE}"
+)
 REPLAYED = "UPDATE dead_letters SET replayed_ts = ?, replay_id = ?, replay_due_ts = ? WHERE entry_id = ?"
 LAST_DUE = "SELECT max(replay_due_ts) FROM dead_letters WHERE queue_id = ? AND replay_due_ts IS NOT NULL"
 REPLAYED_AMONG = (
@@ -78,7 +83,6 @@ _WANTED = (
     " AND (:error IS NULL OR instr(l.error, :error) > 0)"
     " AND (:replayed IS NULL OR (l.replayed_ts IS NOT NULL) = :replayed), 0)"
 )
-_PLACE = "l.source_id, l.source_entry, l.entry_id"
 OPEN = (  # as they were first pushed
     f"SELECT {_PLACE}, e.size, {_WANTED} {_JOIN} WHERE l.queue_id = :queue AND l.replayed_ts IS NULL"
     f" AND ({_PLACE}) > (:source_id, :source_position, :position) ORDER BY {_PLACE} LIMIT :rows"
@@ -189,6 +193,18 @@ def page(
     finally:
         cursor.close()  # a half-read statement would keep the transaction from committing
     return found
+
+
+def named(
+    db: apsw.Connection, positions: Sequence[int], *, at: int, aged_ts: int
+) -> list[tuple[Place, int, str]]:
+    """Those of the entries at these positions that are dead letters and have not expired, as they were first pushed.
+
+    With the bytes of their data, and their ids.
+    """
+    asked = {"positions": json.dumps(positions), "at": at, "aged": aged_ts}
+    rows: list[tuple[Any, ...]] = db.execute(NAMED, asked).fetchall()
+    return [(Place(*place), size, object_id) for *place, size, object_id in rows]
 
 
 def summaries(db: apsw.Connection, positions: Sequence[int]) -> dict[int, Summary]:

@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 
 from edgequeues.core.backoff import DELAY_MS_MAX
 from edgequeues.models import ENTRY_BYTES_MAX, WORK_QUEUE, ConsumerConfig, Entry, NewEntry
-from edgequeues.space import attempts, deadletters, log, retention
+from edgequeues.space import attempts, deadletters, retention
 from edgequeues.space.deadletters import DeadLetter, Summary
 from edgequeues.space.moves import Burial
 from edgequeues.space.queues import Queue
@@ -147,14 +147,6 @@ def listed(
     aged_ts = retention.aged_ts(queue, at)
     found = deadletters.page(db, queue.queue_id, after, limit, ENTRY_BYTES_MAX, at=at, aged_ts=aged_ts)
     return [(entry, envelope(letter, entry.data)) for entry, letter in found]
-
-
-def of_objects(
-    db: apsw.Connection, queue: Queue, object_ids: Sequence[str], at: int
-) -> list[tuple[Entry, DeadLetter]]:
-    """Those of the objects that are dead letters in this queue and have not expired at unix ms `at`."""
-    found = deadletters.at(db, log.positions(db, queue.queue_id, object_ids))
-    return [pair for pair in found if not retention.expired(queue, pair[0].updated, pair[0].expires, at)]
 
 
 def summaries(db: apsw.Connection, positions: Sequence[int]) -> dict[int, Summary]:

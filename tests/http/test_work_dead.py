@@ -56,6 +56,19 @@ async def test_more_than_one_turn_replays_goes_all_the_same_and_the_first_are_to
     assert given == list(range(1_300))
 
 
+async def test_heavy_ones_that_are_named_are_all_replayed(client: Client) -> None:
+    """Two of 3 MB are as much as one turn takes."""
+    for number in range(3):
+        await bury(client, {"data": f"{number}{'x' * 3_000_000}"})
+    listed = (await client.get(f"{DLQ}/dead")).json()
+    ids = [one["id"] for one in listed["letters"]]
+    rest = (await client.get(f"{DLQ}/dead?after={listed['resume']}")).json()
+    ids += [one["id"] for one in rest["letters"]]
+    answer = await replay(client, ids=[*reversed(ids), "nobody"])
+    outcomes = [(one["id"], one["outcome"]) for one in answer["results"]]
+    assert outcomes == [("nobody", "unknown"), *((one, "replayed") for one in ids)]
+
+
 async def test_a_limit_leaves_the_rest_for_the_next_call(client: Client) -> None:
     await bury(client, *({"data": n} for n in range(700)))
     first = await replay(client, filter=EVERYTHING, limit=600)

@@ -69,6 +69,12 @@ def test_a_turn_moves_no_more_data_than_a_page_holds(space: Space) -> None:
     jobs = Jobs(space)
     for _ in range(3):
         jobs.bury(f'"{"x" * 3_000_000}"')
+    named = [*jobs.dlq.ids, "nobody"]
+    space.db.execute("SAVEPOINT before")
+    assert [one.outcome for one in jobs.dlq.replay(*named)] == ["unknown", "replayed", "replayed"]
+    assert [one.id for one in jobs.dlq.replay(named[2])] == [named[2]]
+    space.db.execute("ROLLBACK TO before; RELEASE before")
+    space.shard.forget()
     assert [len(part.results) for part in turns(space, ReplayAsk(ALL))] == [2, 1]
 
 

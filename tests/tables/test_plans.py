@@ -130,6 +130,7 @@ COLD = {  # why a statement need not go through any index in particular; it scan
     "consumers.REMOVE": "a consumer goes",
     "deadletters.AT": "dead letters are replayed",
     "deadletters.GET": "a dead letter is looked at",
+    "deadletters.NAMED": "dead letters are replayed; those that are named are sorted",
     "deadletters.PAGE": "dead letters are listed",
     "deadletters.REPLAYED": "dead letters are replayed",
     "dedup.FORGET": "a queue goes",

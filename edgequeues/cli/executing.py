@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -11,7 +12,6 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 
-import msgspec
 import trio
 
 from edgequeues.cli.render import clean
@@ -21,6 +21,7 @@ SHELL = "/bin/sh"
 STDERR = 2
 DATA_ERROR = 65  # EX_DATAERR of sysexits.h: the message itself is wrong
 KILL_S = 5.0  # between SIGTERM and SIGKILL
+LOOK_S = 0.05
 DRAIN_S = 1.0  # for what is left in the pipe when a command has ended, but a child of it holds the pipe open
 PIECE_BYTES = 64 * 1024
 LINE_BYTES_MAX = 16 * 1024  # of the line that becomes the error
@@ -92,7 +93,7 @@ def facts(message: Message) -> dict[str, str]:
         "CREATED": str(message.created),
         "KEY": message.key,
         "TYPE": message.type,
-        "HEADERS": None if message.headers is None else msgspec.json.encode(message.headers).decode(),
+        "HEADERS": None if message.headers is None else json.dumps(message.headers, separators=(",", ":")),
     }
     return {f"EDGEQUEUES_{name}": value for name, value in given.items() if value is not None}
 
@@ -138,12 +139,29 @@ async def _end(process: trio.Process) -> None:
     if process.returncode is not None:
         return
     with trio.CancelScope(shield=True):
-        for signum, patience_s in ((signal.SIGTERM, KILL_S), (signal.SIGKILL, KILL_S)):
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signum)
-            with trio.move_on_after(patience_s):
-                await process.wait()
-                return
+        _signal(process, signal.SIGTERM)
+        with trio.move_on_after(KILL_S) as patience:
+            await process.wait()
+            await _group_ends(process)
+        if patience.cancelled_caught:
+            _signal(process, signal.SIGKILL)
+            await process.wait()
+
+
+async def _group_ends(process: trio.Process) -> None:
+    while True:
+        if not _signal(process, 0):
+            return
+        await trio.sleep(LOOK_S)
+
+
+def _signal(process: trio.Process, signum: int) -> bool:
+    """Send a signal to a command and all it started; return whether anything of it is left."""
+    try:
+        os.killpg(process.pid, signum)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _ending(returncode: int) -> str:

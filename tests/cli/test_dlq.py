@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+
+from edgequeues.cli import dlq
+from edgequeues.client import Client, Replayed
 
 from .shell import Shell
 
@@ -91,6 +95,25 @@ def test_all_letters_are_replayed_in_order_and_those_replayed_before_are_left(sh
     assert data == ["m007", *(name for name in names if name != "m007")]
     assert shell.ok("dlq", "replay", D, "--all").records == []
     assert "0 replayed" in shell.ok("dlq", "replay", D, "--all", terminal=True).err
+
+
+def test_what_fails_again_while_all_are_replayed_is_left(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bury(shell, "a", "b", "c")
+    replay = Client.replay
+
+    async def replay_and_fail(client: Client, dxn: str, ids: Sequence[str]) -> list[Replayed]:
+        found = await replay(client, dxn, ids)
+        messages = (await client.pull(J, batch=100)).messages
+        await client.retry(J, [one.lease for one in messages], permanent=True)
+        return found
+
+    monkeypatch.setattr(Client, "replay", replay_and_fail)
+    monkeypatch.setattr(dlq, "PAGE_LETTERS", 2)
+    monkeypatch.setattr(dlq, "REPLAY_LETTERS", 1)
+    assert len(shell.ok("dlq", "replay", D, "--all").records) == 3
+    assert [one["letter"]["replayedAt"] is None for one in letters(shell)] == [False] * 3 + [True] * 3
 
 
 def test_a_letter_that_cannot_be_replayed_is_exit_code_1_and_says_why(shell: Shell) -> None:

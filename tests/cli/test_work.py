@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
+
+from edgequeues.cli import executing
+from edgequeues.client import Message
 
 from .shell import Result, Shell
 
@@ -100,9 +104,29 @@ def test_what_a_command_prints_is_no_result(one: Shell) -> None:
 
 def test_a_command_that_takes_too_long_is_ended_with_all_it_started(one: Shell) -> None:
     left = one.folder / "left"
-    [line] = worked(one, f"(sleep 2; touch {left}) & sleep 60", "--timeout", "300ms").records
+    [line] = worked(one, f"(sleep 1; touch {left}) & sleep 60", "--timeout", "300ms").records
     assert (line["did"], line["error"]) == ("retried", "not done within 0.3 s")
+    time.sleep(1)
+    assert not left.exists()
     assert states(one) == {"a": "backoff"}
+
+
+def test_a_command_that_does_not_heed_sigterm_is_killed(one: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executing, "KILL_S", 0.3)
+    left = one.folder / "left"
+    stubborn = f"trap '' TERM; sleep 1; touch {left}; sleep 60"
+    [line] = worked(one, f"({stubborn}) & wait", "--timeout", "300ms").records
+    assert line["error"] == "not done within 0.3 s"
+    time.sleep(1)
+    assert not left.exists()
+
+
+def test_headers_of_any_text_are_passed_on() -> None:
+    headers = {"h": "\ud800", "\x00": "é"}
+    message = Message("L", 1, 9, "a", 1, "v", None, 1, 1, 4, b"1", headers=headers)
+    text = executing.facts(message)["EDGEQUEUES_HEADERS"]
+    assert text.isascii()
+    assert json.loads(text) == headers
 
 
 def test_a_child_that_holds_stderr_open_does_not_hold_the_message_up(one: Shell) -> None:

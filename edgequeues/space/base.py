@@ -196,12 +196,12 @@ class SpaceBase(Shard):
     def _appended(self, row: Queue, append: Append) -> None:
         """Write the counters down, remove what is too much, and see to consumers and the sweep."""
         retention.hold(self.db, row, append.at, len(append.rows))
+        gone = {one.position for one in row.dropped}  # of these very rows, where they are more than it may hold
         self._count(row, superseded=append.replaced)
         if row.consumers:
             desk = self._desk(row)
-            desk.arrive(
-                [Arrival(one.position, one.key, one.priority, one.due, one.size) for one in append.rows]
-            )
+            left = [one for one in append.rows if one.position not in gone]
+            desk.arrive([Arrival(one.position, one.key, one.priority, one.due, one.size) for one in left])
             self._worked(desk)
         first_ms = append.expires_first
         if first_ms is not None and (row.sweep_ts is None or first_ms < row.sweep_ts):

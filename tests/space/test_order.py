@@ -6,6 +6,7 @@ import pytest
 
 from edgequeues.core.errors import InvalidRequest
 from edgequeues.models import ConsumerConfig, NewEntry, Ordering, QueueConfig
+from edgequeues.space import check
 from edgequeues.space.shard import SpaceShard
 
 from .jobs import Jobs
@@ -113,3 +114,19 @@ def test_a_work_queue_can_keep_all_its_messages(space: Space) -> None:
     jobs.ring()
     later = [one for one in space.call(SpaceShard.consumers, "jobs") if one.name == "later"]
     assert [one.ready for one in later] == [len(NUMBERS)]
+
+
+@pytest.mark.parametrize("ordering", ["unordered", "fifo", "per_key"])
+def test_of_a_push_that_is_more_than_the_queue_holds_the_newest_are_handed_out(
+    space: Space, ordering: Ordering
+) -> None:
+    """What is trimmed as it comes is nobody's message: it neither blocks a line nor counts as unfinished."""
+    jobs = Jobs(space, ConsumerConfig(ordering=ordering))
+    space.call(SpaceShard.reconfigure, "jobs", {"max_entries": 2})
+    jobs.push("1", "2", "3", "4", "5", key="k")
+    given: list[str] = []
+    while messages := jobs.pull(1):
+        given += [one.entry.data for one in messages]
+        jobs.ack(*messages)
+    assert given == ["4", "5"]
+    assert (jobs.states, check.problems(space.db)) == ({}, [])

@@ -245,9 +245,9 @@ def standings(found: list[Standing], limit: int) -> bytes:
 
 def letters(found: list[tuple[Entry, Envelope]], limit: int) -> bytes:
     """The JSON of dead letters; resume: the position to go on after, None at the end."""
-    return codec.encode(
-        {"letters": shown_letters(found), "resume": _resume([entry for entry, _ in found], limit)}
-    )
+    entries = [entry for entry, _ in found]
+    errors = sum(len(bytes(letter.errors).decode()) for _, letter in found)
+    return codec.encode({"letters": shown_letters(found), "resume": _resume(entries, limit, errors)})
 
 
 def shown_letters(found: list[tuple[Entry, Envelope]]) -> list[dict[str, object]]:
@@ -255,9 +255,9 @@ def shown_letters(found: list[tuple[Entry, Envelope]]) -> list[dict[str, object]
     return [{"id": entry.id, "position": entry.position, "letter": letter} for entry, letter in found]
 
 
-def _resume(shown: list[Entry], limit: int) -> int | None:
-    """A list ends early where it is full, of entries or of data."""
-    full = len(shown) == limit or sum(len(entry.data) for entry in shown) >= ENTRY_BYTES_MAX
+def _resume(shown: list[Entry], limit: int, beside: int = 0) -> int | None:
+    """A list ends early where it is full: of entries, or of their data and so many characters beside it."""
+    full = len(shown) == limit or sum(len(entry.data) for entry in shown) + beside >= ENTRY_BYTES_MAX
     return shown[-1].position if full else None
 
 

@@ -179,7 +179,7 @@ def page(
 ) -> list[tuple[Entry, DeadLetter]]:
     """Dead letters in a queue that have not expired, with positions above `after`, lowest first.
 
-    Up to `limit` and about `bytes_max` of data, one at least if there is one.
+    Up to `limit` and about `bytes_max` of data and errors, one at least if there is one.
     """
     asked = {"queue": queue_id, "after": after, "limit": limit, "at": at, "aged": aged_ts}
     cursor = db.execute(PAGE, asked)
@@ -187,7 +187,7 @@ def page(
     try:
         for entry, letter in _pairs(cursor):
             found.append((entry, letter))
-            bytes_max -= len(entry.data)
+            bytes_max -= len(entry.data) + len(letter.errors)
             if bytes_max <= 0:
                 break
     finally:

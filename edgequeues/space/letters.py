@@ -142,7 +142,7 @@ def listed(
 ) -> list[tuple[Entry, Envelope]]:
     """Dead letters of a queue that have not expired, by position from above `after`.
 
-    Up to `limit` and about ENTRY_BYTES_MAX of data, one at least if there is one.
+    Up to `limit` and about ENTRY_BYTES_MAX of data and errors, one at least if there is one.
     """
     aged_ts = retention.aged_ts(queue, at)
     found = deadletters.page(db, queue.queue_id, after, limit, ENTRY_BYTES_MAX, at=at, aged_ts=aged_ts)

@@ -56,6 +56,19 @@ async def test_more_than_one_turn_replays_goes_all_the_same_and_the_first_are_to
     assert given == list(range(1_300))
 
 
+async def test_a_list_ends_early_where_errors_are_long(client: Client) -> None:
+    """Each letter brings 400 KB of errors along, so ten are about a page, and the list goes on."""
+    rules = {"attempts_max": 100, "backoff": {"initial_ms": 0, "max_ms": 0}}
+    await client.put(f"{JOBS}/config", {"profile": "work", "consumer": rules})
+    await push(client, *({"data": n} for n in range(12)))
+    while messages := await pull(client, batch=100):
+        retries = [{"lease": one["lease"], "error": "x" * 4_000} for one in messages]
+        await said(client, "retry", {"retries": retries})
+    first = (await client.get(f"{DLQ}/dead")).json()
+    assert 8 <= len(first["letters"]) <= 11
+    assert len(first["letters"]) + len(await dead(client, f"?after={first['resume']}")) == 12
+
+
 async def test_heavy_ones_that_are_named_are_all_replayed(client: Client) -> None:
     """Two of 3 MB are as much as one turn takes."""
     for number in range(3):

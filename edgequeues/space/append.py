@@ -43,7 +43,6 @@ class Append:
             self.queue.bytes += sum([row.size for row in self.rows])
             self.queue.changes += 1
             self.queue.tail = self.store.position
-            self.store.clock_ms = self.at
         return results
 
     @property

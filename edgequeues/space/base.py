@@ -60,11 +60,12 @@ class SpaceBase(Shard):
     def _time(self) -> int:
         return self._home().at(self.now_ms)
 
-    def _pass(self, at: int) -> None:
-        """Write down that it has been unix ms `at`: what was decided by it must not be undone by an earlier time."""
+    def _pass(self, *, save: bool = True) -> None:
+        """Take down what time it is: what is decided by it must not be undone by an earlier one."""
         home = self._home()
-        if home.clock_ms < at:
-            home.clock_ms = at
+        if home.stepped_back(self.now_ms):
+            self._alarm_in(0)  # by this clock, what is due is due sooner
+        if home.note(self.now_ms) and save:
             store.save(self.db, home)
 
     def _new_id(self) -> str:
@@ -120,7 +121,7 @@ class SpaceBase(Shard):
             if config.name not in (None, row.name):
                 self._check_graves(row, [one.config for one in row.consumers], config.name)
             at = self._time()
-            self._pass(at)
+            self._pass()
             if row.paused and not config.paused:
                 self._wake(row)
             # What has expired by the old max_age_ms stays so under a longer one, swept or not.
@@ -176,6 +177,7 @@ class SpaceBase(Shard):
         if append.rows:
             if limited:
                 self._check_depth(row, len(append.rows))
+            self._pass(save=False)  # it is, below
             self._appended(row, append)
             store.save(self.db, home)
         return results
@@ -258,8 +260,9 @@ class SpaceBase(Shard):
 
     def _worked(self, desk: Desk) -> None:
         """Write down what was done at a desk, remove what nobody needs any more, wake who waits."""
-        row = desk.queue
-        finished = desk.close()
+        if desk.changed:
+            self._pass()
+        row, finished = desk.queue, desk.close()
         if finished and row.retain_acked_ms:
             log.keep_until(self.db, (one.position for one in finished), desk.at + row.retain_acked_ms)
             queues.wake(self.db, row, retention.next_due(self.db, row, desk.at))
@@ -283,6 +286,8 @@ class SpaceBase(Shard):
 
     def _settle(self) -> bool:
         """Do what has come due by now, a bounded part of it; return whether there is more."""
+        if self._home().stepped_back(self.now_ms):
+            self._pass()
         alarm_ms = self._alarm_at()
         if alarm_ms is None or alarm_ms > self.now_ms:
             return False  # the alarm is never later than what is due

@@ -101,7 +101,7 @@ class LogVerbs(SpaceBase):
         """
         row, at = self._require(queue), self._time()
         if not begun:
-            self._pass(at)
+            self._pass()
             queues.purge(self.db, row, at)
         deleted, reached = self._clear(row, 0, row.purge_through, at)
         return Deleted(deleted, None if reached is None else self._cursor(row, reached))

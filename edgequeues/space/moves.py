@@ -71,6 +71,11 @@ class Moves:
         self._consumers = {one.consumer_id: one for one in queue.consumers}
         self._done: dict[int, int] = {}  # positions that a consumer finished, and the size of each
 
+    @property
+    def changed(self) -> bool:
+        """Was anything decided here that has to last?"""
+        return self.soonest is not None or any(one.dirty for one in self.queue.consumers)
+
     def close(self) -> list[Victim]:
         """Write the counters down; return the entries that nobody needs any more, which are still to be removed."""
         for consumer in self.queue.consumers:

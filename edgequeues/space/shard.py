@@ -50,7 +50,7 @@ class SpaceShard(LogVerbs, WorkVerbs, DeadVerbs):
         """Do what is due, a bounded part of it; set the alarm to when there is more."""
         self._alarm_ms = self.now_ms  # so that it counts as due until all is looked at
         at = self._time()
-        self._pass(at)
+        self._pass()
         more = self._settle()
         self._alarm_ms = None
         more = self._fill() or more

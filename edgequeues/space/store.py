@@ -18,13 +18,17 @@ CREATE TABLE store (
   created_ts INTEGER NOT NULL   -- unix ms
 ) STRICT;
 """
-STEP_2 = "ALTER TABLE store ADD COLUMN lease_key BLOB;  -- signs leases; NULL until the next opening\n"
-READ = "SELECT store_id, file_id, lamport, position, clock_ms, created_ts, lease_key FROM store WHERE id = 1"
+STEP_2 = """
+ALTER TABLE store ADD COLUMN lease_key BLOB;  -- signs leases; NULL until the next opening
+ALTER TABLE store ADD COLUMN wall_ms INTEGER NOT NULL DEFAULT 0;  -- unix ms; what the clock said at clock_ms
+UPDATE store SET wall_ms = clock_ms;
+"""
+READ = "SELECT store_id, file_id, lamport, position, clock_ms, created_ts, lease_key, wall_ms FROM store WHERE id = 1"
 CREATE = (
     "INSERT INTO store (id, store_id, file_id, lamport, position, clock_ms, created_ts)"
     " VALUES (1, ?, ?, 0, 0, 0, ?)"
 )
-SAVE = "UPDATE store SET lamport = ?, position = ?, clock_ms = ? WHERE id = 1"
+SAVE = "UPDATE store SET lamport = ?, position = ?, clock_ms = ?, wall_ms = ? WHERE id = 1"
 SET_KEY = "UPDATE store SET lease_key = ? WHERE id = 1"
 IDENTIFY = "UPDATE store SET store_id = ?, file_id = ? WHERE id = 1"
 
@@ -39,18 +43,34 @@ class Store(Struct):
     clock_ms: int
     created_ts: int
     lease_key: bytes | None = None
+    wall_ms: int = 0
     actor: str = ""  # names this store in versions whose writer gave no name
 
     def __post_init__(self) -> None:
         self.actor = blake2b(self.store_id.encode(), digest_size=4).hexdigest()
 
     def at(self, now_ms: int) -> int:
-        """The store's time in unix ms: the clock, but never before what was written already.
+        """The store's time in unix ms: the clock, but never before what was decided by already.
 
-        While a stepped-back clock catches up, the store's time stands still, so that it never falls as positions
-        rise and what has expired for a writer stays expired.
+        After the clock was stepped back, the store's time goes on from where it was at half the clock's pace, until
+        the clock has caught up. So it never falls as positions rise, what has expired for a writer stays expired,
+        and what is delayed or leased takes no longer than twice its time.
         """
-        return max(now_ms, self.clock_ms)
+        return max(now_ms, self.clock_ms + max(now_ms - self.wall_ms, 0) // 2)
+
+    def stepped_back(self, now_ms: int) -> bool:
+        """Has the clock been stepped back since the time was noted?"""
+        return now_ms < self.wall_ms
+
+    def note(self, now_ms: int) -> bool:
+        """Take down what time it is, so that it is never earlier; return whether that is news, to be saved."""
+        at, back = self.at(now_ms), self.stepped_back(now_ms)
+        news = back or at > self.clock_ms
+        if news:
+            # At half pace, so far and no further: what is left of an odd ms is not forgotten.
+            self.wall_ms = now_ms if back else min(now_ms, self.wall_ms + 2 * (at - self.clock_ms))
+            self.clock_ms = at
+        return news
 
 
 def load(db: apsw.Connection) -> Store | None:
@@ -66,7 +86,7 @@ def create(db: apsw.Connection, store_id: str, file_id: str, now_ms: int) -> Non
 
 def save(db: apsw.Connection, store: Store) -> None:
     """Write the counters down."""
-    db.execute(SAVE, (store.lamport, store.position, store.clock_ms))
+    db.execute(SAVE, (store.lamport, store.position, store.clock_ms, store.wall_ms))
 
 
 def set_key(db: apsw.Connection, key: bytes) -> None:

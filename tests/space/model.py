@@ -66,13 +66,17 @@ class Model:
     position: int = 0
     lamport: int = 0
     clock_ms: int = 0
+    wall_ms: int = 0
 
     def at(self, now_ms: int) -> int:
-        return max(now_ms, self.clock_ms)
+        """The clock; after it was stepped back, half its pace from where it was."""
+        return max(now_ms, self.clock_ms + max(now_ms - self.wall_ms, 0) // 2)
 
     def passed(self, now_ms: int) -> int:
         """It is `now_ms` for good: whatever has expired never was."""
-        self.clock_ms = self.at(now_ms)
+        gone = self.at(now_ms) - self.clock_ms
+        self.clock_ms += gone
+        self.wall_ms = now_ms if now_ms < self.wall_ms else min(now_ms, self.wall_ms + 2 * gone)
         for log in self.logs.values():
             log.items = log.live(self.clock_ms)
         return self.clock_ms

@@ -291,10 +291,13 @@ STEPS = {
 @pytest.mark.parametrize("restart", [False, True])
 @pytest.mark.parametrize("steps", STEPS)
 @pytest.mark.parametrize("busy", [False, True])
-def test_nothing_is_lost_or_an_hour_late_when_the_clock_is_set_by_an_hour(
+def test_nothing_is_lost_or_later_than_twice_its_time_when_the_clock_is_set_by_an_hour(
     space_file: SpaceFile, *, restart: bool, steps: str, busy: bool
 ) -> None:
-    """A delayed, a failed and a leased message, due after a minute. busy: others are pushed at every step."""
+    """A delayed, a failed and a leased message, due after a minute. busy: others are pushed at every step.
+
+    A step forward is taken for time that passed; it may make a message early.
+    """
     wall = Wall(space_file, restart=restart)
     jobs = wall.jobs
     jobs.push("leased", "failed")
@@ -311,8 +314,8 @@ def test_nothing_is_lost_or_an_hour_late_when_the_clock_is_set_by_an_hour(
     wall.let_pass(2 * HOUR + 5 * MINUTE, until=lambda: wanted <= wall.given.keys())
     assert wall.given.keys() == wanted
     for data, times in wall.given.items():
-        assert times[0] <= MINUTE + HOUR + 30 * SECOND, data
-        if steps.startswith("back"):
+        assert times[0] <= 2 * MINUTE + 30 * SECOND, data
+        if steps == "back":
             assert times[0] >= MINUTE, f"{data} came before its time had passed"
     newest = {message.entry.data: message for message in wall.held}
     assert jobs.ack(leased) == ["stale"]

@@ -243,6 +243,10 @@ class WorkMachine(WorkChecks):
         if ring:
             self.ring()
 
+    @rule(ms=st.sampled_from([1_000, 3_600_000]))
+    def step_the_clock_back(self, ms: int) -> None:
+        self.space.clock.advance(-ms)
+
     @rule()
     def ring_once(self) -> None:
         if self.space.alarm_due():

@@ -55,7 +55,7 @@ FROM {_OWNERS}, shard_alarm WHERE filling AND due_ms IS NULL
 
 NO_ENTRY = f"""
 SELECT {_CONSUMER} || ': it has a delivery of entry ' || d.entry_id || ', which is not in the queue'
-FROM {_HELD} WHERE d.entry_id NOT IN (SELECT id FROM queue_entries WHERE queue_id = c.queue_id)
+FROM {_HELD} WHERE NOT EXISTS (SELECT 1 FROM queue_entries AS e WHERE e.id = d.entry_id AND e.queue_id = c.queue_id)
 """
 NO_CONSUMER = """
 SELECT 'entry ' || entry_id || ' has a delivery to consumer ' || consumer_id || ', who is not there'
@@ -154,7 +154,8 @@ FORGOTTEN = f"""
 SELECT coalesce({_CONSUMER}, 'consumer ' || t.consumer_id) || ': attempt ' || t.attempt || ' at entry ' || t.entry_id
        || ' is remembered, but there is no such delivery'
 FROM attempts AS t LEFT {_OWNED}
-WHERE ending <> 'superseded' AND (t.consumer_id, t.entry_id) NOT IN (SELECT consumer_id, entry_id FROM deliveries)
+WHERE ending <> 'superseded'
+      AND NOT EXISTS (SELECT 1 FROM deliveries AS d WHERE (d.consumer_id, d.entry_id) = (t.consumer_id, t.entry_id))
 """
 
 # -- what is kept and remembered ----------------------------------------------------------------------------
@@ -175,7 +176,7 @@ WHERE on_ack = 'delete' AND e.id > made AND e.id <= filled AND e.expires_ts IS N
 LETTERS = f"""
 SELECT {_LETTER} || ' has no entry there'
 FROM dead_letters AS l LEFT JOIN queues AS q USING (queue_id)
-WHERE l.entry_id NOT IN (SELECT id FROM queue_entries WHERE queue_id = l.queue_id)
+WHERE NOT EXISTS (SELECT 1 FROM queue_entries AS e WHERE e.id = l.entry_id AND e.queue_id = l.queue_id)
 """
 REPLAYS = f"""
 SELECT {_LETTER} || ' was replayed at ' || coalesce(replayed_ts, 'no time') || ' as '

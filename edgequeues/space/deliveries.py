@@ -165,9 +165,9 @@ STANDING = (
     " JOIN queue_entries e ON e.id = d.entry_id WHERE d.consumer_id = ? AND d.entry_id > ?"
     " AND d.state IN (SELECT value FROM json_each(?)) ORDER BY d.entry_id LIMIT ?"
 )
-HEADS = (
-    "SELECT line, count(*) AS waiting FROM deliveries INDEXED BY deliveries_line"
-    " WHERE consumer_id = ? AND line IS NOT NULL AND state = 'waiting' GROUP BY line ORDER BY waiting DESC LIMIT ?"
+HEADS = (  # all of a line but its head wait: counted in the index alone
+    "SELECT line, count(*) - 1 AS waiting FROM deliveries INDEXED BY deliveries_line"
+    " WHERE consumer_id = ? AND line IS NOT NULL GROUP BY line HAVING waiting > 0 ORDER BY waiting DESC LIMIT ?"
 )
 FIRST_IN = (
     f"SELECT {_ROW} FROM deliveries INDEXED BY deliveries_line WHERE consumer_id = ? AND line = ?"

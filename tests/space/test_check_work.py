@@ -263,6 +263,12 @@ def test_every_statement_has_its_damage() -> None:
     assert silent == {check_work.FILL_ALARM}
 
 
+def test_no_statement_reads_a_queue_again_for_each_of_its_rows(space: Space) -> None:
+    """A file with a million messages can be checked, too."""
+    plans = [space.db.execute(f"EXPLAIN QUERY PLAN {query}").fetchall() for query in check_work.QUERIES]
+    assert [row for plan in plans for row in plan if "CORRELATED LIST" in str(row[3])] == []
+
+
 def test_work_that_no_alarm_is_set_for_is_found(space: Space) -> None:
     space.call(SpaceShard.push, "jobs", [NewEntry("1", delay_ms=5)])
     space.db.execute("UPDATE shard_alarm SET due_ms = NULL")

@@ -374,4 +374,5 @@ class Worker:
 
 
 def _error(text: str) -> str | None:
-    return text[:ERROR_CHARS_MAX] or None
+    whole = text.encode(errors="backslashreplace").decode()  # half a surrogate pair cannot be sent
+    return whole[:ERROR_CHARS_MAX] or None

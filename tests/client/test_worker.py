@@ -100,6 +100,19 @@ async def test_an_error_of_any_length_is_cut_to_what_the_server_takes(served: tu
     assert message.last_error == "é" * 4_096
 
 
+async def test_an_error_that_has_no_utf8_is_sent_escaped(served: tuple[Client, Way]) -> None:
+    """As the name of a file may have none, which is then in the text of the error."""
+    client, _ = served
+    await client.push(Q, [1])
+
+    async def handle(message: Message) -> None:
+        raise FileNotFoundError("no such file: '\udcff'")
+
+    await Worker(client, Q, handle).run(until="once")
+    [message] = (await client.peek(Q)).messages
+    assert message.last_error == "FileNotFoundError: no such file: '\\udcff'"
+
+
 async def test_a_handler_that_takes_too_long_is_ended_and_tried_again(served: tuple[Client, Way]) -> None:
     client, _ = served
     log = Log(takes_s=100)

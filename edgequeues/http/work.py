@@ -150,7 +150,7 @@ def _looking(router: Router) -> list[Route]:
         space = await router.require(dxn)
         wanted = [one for one in STATES if one in states]
         found = await space.call(SpaceShard.peek, dxn.queue, consumer, wanted, after, limit)
-        return Response(work_codec.standings(found, limit))
+        return Response(work_codec.standings(found))
 
     async def explain(request: Request) -> Response:
         """Say why a message is not delivered now, and what happened to it."""
@@ -167,11 +167,11 @@ def _looking(router: Router) -> list[Route]:
     async def lines(request: Request) -> Response:
         """List the ordering keys whose messages wait, the longest lines first."""
         dxn = codec.queue(request.params["dxn"])
-        params.only(request.query, ("consumer", "limit"))
-        limit = _limit(request)
+        params.only(request.query, ("consumer", "after", "limit"))
+        after, limit = params.text(request.query, "after"), _limit(request)
         space = await router.require(dxn)
-        found = await space.call(SpaceShard.lines, dxn.queue, _consumer(request), limit)
-        return Response(codec.encode({"lines": found}))
+        found = await space.call(SpaceShard.lines, dxn.queue, _consumer(request), after, limit)
+        return Response(codec.encode(found))
 
     async def skip(request: Request) -> Response:
         """Give up a message nobody holds, so that its line goes on."""

@@ -24,10 +24,10 @@ from edgequeues.models import (
     Pulled,
     QueueConfig,
     Retry,
-    Standing,
     Start,
 )
 from edgequeues.space import profiles
+from edgequeues.space.explaining import Peeked
 from edgequeues.space.letters import Envelope
 
 S = TypeVar("S", bound=Struct)
@@ -219,7 +219,7 @@ def pulled(given: Pulled) -> bytes:
     return codec.encode({"messages": messages, "paused": given.paused, "backlog": given.backlog})
 
 
-def standings(found: list[Standing], limit: int) -> bytes:
+def standings(given: Peeked) -> bytes:
     """The JSON of messages as they stand; resume: the position to go on after, None at the end."""
     return codec.encode(
         {
@@ -236,9 +236,9 @@ def standings(found: list[Standing], limit: int) -> bytes:
                     "priority": one.entry.priority,
                     "data": Raw(one.entry.data),
                 }
-                for one in found
+                for one in given.found
             ],
-            "resume": _resume([one.entry for one in found], limit),
+            "resume": given.resume,
         }
     )
 

@@ -1,4 +1,4 @@
-"""Table `deliveries`: where each message stands with each consumer. Every statement that touches it is in this file.
+"""Table `deliveries`: where each message stands with each consumer. Every statement that changes it is in this file.
 
 A line is what must be handled one after the other: the messages of one ordering key, or of the whole queue. Only the
 first of a line, its head, is ever scheduled, ready, leased or in back-off; all others are `waiting`. So pulling never
@@ -140,51 +140,15 @@ def extend(db: apsw.Connection, consumer_id: int, position: int, until: int) -> 
 
 # -- looking at one -----------------------------------------------------------------------------------------
 
-_ROW = (
+COLUMNS = (
     "consumer_id, entry_id, state, rank, turn, line, due_ts, attempts, serial, open, worker, first_ts, last_ts,"
     " last_error, size"
 )
-GET = f"SELECT {_ROW} FROM deliveries WHERE consumer_id = ? AND entry_id = ?"
-OF_ENTRY = f"SELECT {_ROW} FROM deliveries WHERE entry_id = ?"
-DUE = f"SELECT {_ROW} FROM deliveries WHERE due_ts <= ? ORDER BY due_ts LIMIT ?"
+GET = f"SELECT {COLUMNS} FROM deliveries WHERE consumer_id = ? AND entry_id = ?"
+OF_ENTRY = f"SELECT {COLUMNS} FROM deliveries WHERE entry_id = ?"
+DUE = f"SELECT {COLUMNS} FROM deliveries WHERE due_ts <= ? ORDER BY due_ts LIMIT ?"
 SOONEST = "SELECT min(due_ts) FROM deliveries WHERE due_ts IS NOT NULL"
-SOME = f"SELECT {_ROW} FROM deliveries WHERE consumer_id = ? LIMIT ?"
-FIRST_READY = (
-    "SELECT coalesce(d.ready_ts, e.due_ts, e.updated_ts)"
-    " FROM deliveries d JOIN queue_entries e ON e.id = d.entry_id"
-    " WHERE d.consumer_id = ? AND d.rank = ? AND d.state = 'ready' AND e.updated_ts > ?"
-    " AND (e.expires_ts IS NULL OR e.expires_ts > ?) ORDER BY d.turn LIMIT 1"
-)
-OLDEST = (
-    "SELECT e.updated_ts FROM deliveries d JOIN queue_entries e ON e.id = d.entry_id"
-    " WHERE d.consumer_id = ? ORDER BY d.entry_id LIMIT 1"
-)
-BEHIND = "SELECT 1 FROM deliveries WHERE consumer_id = ? AND line = ? AND entry_id < ? LIMIT ?"
-STANDING = (
-    f"SELECT {', '.join('d.' + column for column in _ROW.split(', '))}, {ENTRY} FROM deliveries d"
-    " JOIN queue_entries e ON e.id = d.entry_id WHERE d.consumer_id = ? AND d.entry_id > ?"
-    " AND d.state IN (SELECT value FROM json_each(?)) ORDER BY d.entry_id LIMIT ?"
-)
-HEADS = (  # all of a line but its head wait: counted in the index alone
-    "SELECT line, count(*) - 1 AS waiting FROM deliveries INDEXED BY deliveries_line"
-    " WHERE consumer_id = ? AND line IS NOT NULL GROUP BY line HAVING waiting > 0 ORDER BY waiting DESC LIMIT ?"
-)
-FIRST_IN = (
-    f"SELECT {_ROW} FROM deliveries INDEXED BY deliveries_line WHERE consumer_id = ? AND line = ?"
-    " ORDER BY entry_id LIMIT 1"
-)
-EXPIRED = {  # by age, by their own end
-    "age": (
-        "SELECT d.state, d.size FROM queue_entries e"
-        " LEFT JOIN deliveries d ON d.consumer_id = ? AND d.entry_id = e.id"
-        " WHERE e.queue_id = ? AND e.updated_ts <= ? ORDER BY e.updated_ts, e.id LIMIT ?"
-    ),
-    "end": (
-        "SELECT d.state, d.size FROM queue_entries e"
-        " LEFT JOIN deliveries d ON d.consumer_id = ? AND d.entry_id = e.id"
-        " WHERE e.queue_id = ? AND e.expires_ts <= ? AND e.updated_ts > ? ORDER BY e.expires_ts, e.updated_ts LIMIT ?"
-    ),
-}
+SOME = f"SELECT {COLUMNS} FROM deliveries WHERE consumer_id = ? LIMIT ?"
 ANY_LEASED = "SELECT 1 FROM deliveries WHERE entry_id = ? AND state = 'leased'"
 
 
@@ -222,64 +186,6 @@ def is_leased(db: apsw.Connection, position: int) -> bool:
 def of_entry(db: apsw.Connection, position: int) -> list[Delivery]:
     """The unfinished deliveries of an entry."""
     return _rows(db.execute(OF_ENTRY, (position,)).fetchall())
-
-
-def oldest_ready(db: apsw.Connection, consumer_id: int, *, at: int, aged_ts: int) -> int | None:
-    """Unix ms since when the message has been ready that is handed out next; the earliest of any priority.
-
-    What has expired at unix ms `at` does not count. How long it was delayed, backing off or behind others neither.
-    """
-    found = (db.execute(FIRST_READY, (consumer_id, rank, aged_ts, at)).get for rank in range(10))
-    return min((ts for ts in found if ts is not None), default=None)
-
-
-def oldest(db: apsw.Connection, consumer_id: int) -> int | None:
-    """Unix ms at which the oldest unfinished message was appended, in whatever state it is."""
-    updated: int | None = db.execute(OLDEST, (consumer_id,)).get
-    return updated
-
-
-def expired(
-    db: apsw.Connection, consumer_id: int, queue_id: str, limit: int, *, at: int, aged_ts: int
-) -> list[tuple[State, int]]:
-    """Messages of a consumer that have expired at unix ms `at` and were not swept: their states and bytes.
-
-    Of each kind of ending, the first `limit` entries are looked at. What is handed out does not expire meanwhile.
-    """
-    rows: list[tuple[Any, ...]] = db.execute(
-        EXPIRED["age"], (consumer_id, queue_id, aged_ts, limit)
-    ).fetchall()
-    rows += db.execute(EXPIRED["end"], (consumer_id, queue_id, at, aged_ts, limit)).fetchall()
-    return [(state, size) for state, size in rows if state not in (None, "leased")]
-
-
-def behind(db: apsw.Connection, consumer_id: int, line: str, position: int, limit: int) -> int:
-    """How many messages of its line are before this one; counts no further than `limit`."""
-    return len(db.execute(BEHIND, (consumer_id, line, position, limit)).fetchall())
-
-
-def standing(
-    db: apsw.Connection, consumer_id: int, states: Iterable[State], after: int, limit: int, bytes_max: int
-) -> list[tuple[Delivery, Entry]]:
-    """Messages in these states with positions above `after`, lowest first, with their entries.
-
-    Up to `limit` and about `bytes_max` of data, one at least if there is one.
-    """
-    columns = len(Delivery._fields)
-    found: list[tuple[Delivery, Entry]] = []
-    for row in db.execute(STANDING, (consumer_id, after, json.dumps(list(states)), limit)):
-        found.append((Delivery(*row[:columns]), Entry(*row[columns:])))
-        bytes_max -= len(found[-1][1].data)
-        if bytes_max <= 0:
-            break
-    return found
-
-
-def heads(db: apsw.Connection, consumer_id: int, limit: int) -> list[tuple[Delivery, int]]:
-    """Messages that others wait behind, and how many do; those with the longest lines first."""
-    rows: list[tuple[Any, ...]] = db.execute(HEADS, (consumer_id, limit)).fetchall()
-    firsts = ((db.execute(FIRST_IN, (consumer_id, line)).get, waiting) for line, waiting in rows)
-    return [(Delivery(*first), waiting) for first, waiting in firsts]
 
 
 def due(db: apsw.Connection, at: int, limit: int) -> list[Delivery]:

@@ -25,21 +25,20 @@ from edgequeues.models import (
     ConsumerConfig,
     ConsumerInfo,
     Explanation,
-    Line,
     NewEntry,
     Pull,
     Pulled,
     QueueConfig,
     QueueInfo,
     Retry,
-    Standing,
     Start,
     Verdict,
 )
-from edgequeues.space import consumers, deliveries, explaining, log
+from edgequeues.space import consumers, deliveries, explaining, log, standings
 from edgequeues.space.base import DEFAULT, SpaceBase
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.desk import Desk
+from edgequeues.space.explaining import Lines, Peeked
 from edgequeues.space.queues import Queue
 from shards.shard import grows
 
@@ -146,7 +145,7 @@ class WorkVerbs(SpaceBase):
             info = self._info(row)
             return Backlog(info.entries, info.entries, info.bytes, info.oldest)
         found = self._consumer(row, None if len(row.consumers) == 1 else row.consumers[0].name)
-        oldest = deliveries.oldest(self.db, found.consumer_id)
+        oldest = standings.oldest(self.db, found.consumer_id)
         return Backlog(found.counts.unfinished, found.counts.ready, found.bytes, oldest)
 
     # -- handing out ------------------------------------------------------------------------------------
@@ -204,8 +203,11 @@ class WorkVerbs(SpaceBase):
 
     def peek(
         self, queue: str, consumer: str | None, states: Sequence[State], after: int, limit: int
-    ) -> list[Standing]:
-        """Messages of a consumer in any of these states, by position from above `after`. Changes nothing."""
+    ) -> Peeked:
+        """Messages of a consumer in any of these states, by position from above `after`. Changes nothing.
+
+        A bounded number is looked at, so there may be fewer than `limit`, even none, with more behind them.
+        """
         row = self._require(queue)
         found = self._consumer(row, consumer)
         return explaining.peek(self.db, found, states, after, limit)
@@ -217,11 +219,14 @@ class WorkVerbs(SpaceBase):
         assert entry is not None
         return [explaining.explain(self.db, row, one, entry, self._time()) for one in row.consumers]
 
-    def lines(self, queue: str, consumer: str | None, limit: int) -> list[Line]:
-        """The ordering keys of a consumer whose messages wait behind another, the longest lines first."""
+    def lines(self, queue: str, consumer: str | None, after: str | None, limit: int) -> Lines:
+        """The ordering keys of a consumer whose messages wait behind another, the longest lines first.
+
+        Among a bounded number of keys, in order from above `after`.
+        """
         row = self._require(queue)
         found = self._consumer(row, consumer)
-        return explaining.lines(self.db, found, limit)
+        return explaining.lines(self.db, found, after, limit)
 
     # -- rows -------------------------------------------------------------------------------------------
 

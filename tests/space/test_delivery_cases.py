@@ -25,7 +25,7 @@ def test_pl_s03_a_batch_holds_no_more_than_asked_and_one_failure_is_its_own(spac
     ids = jobs.push(*(str(n) for n in range(130)))
     batch = jobs.pull(10)
     assert [one.entry.id for one in batch] == ids[:10]
-    standing = space.call(SpaceShard.peek, "jobs", None, ("ready",), 0, 1_000)
+    standing = space.call(SpaceShard.peek, "jobs", None, ("ready",), 0, 1_000).found
     assert [(one.entry.id, one.attempts) for one in standing] == [(one, 0) for one in ids[10:]]
     failed = batch.pop(7)
     assert jobs.fail(failed) == ["done"]
@@ -297,7 +297,7 @@ def test_ob_s03_a_key_stays_shut_through_the_back_off_and_others_go_on(space: Sp
         for message in jobs.pull(10):
             seen.append((message.entry.data, ms))
             if message.entry.data == "k/1":
-                [line] = space.call(SpaceShard.lines, "jobs", None, 10)
+                [line] = space.call(SpaceShard.lines, "jobs", None, None, 10).lines
                 assert (line.key, line.state, line.waiting) == ("k", "leased", 2)
                 jobs.fail(message)
             else:
@@ -329,7 +329,7 @@ def test_ob_s04_a_message_that_always_fails_holds_a_fifo_up_for_its_schedule_onl
         jobs.fail(message, error="no")
         if attempt < 5:
             now += 2 ** (attempt - 1) * SECOND
-            [line] = space.call(SpaceShard.lines, "jobs", None, 10)
+            [line] = space.call(SpaceShard.lines, "jobs", None, None, 10).lines
             assert (line.position, line.state, line.attempts) == (message.entry.position, "backoff", attempt)
             assert (line.due, line.waiting) == (jobs.began_ms + now, 100)
             assert jobs.pull() == []

@@ -64,3 +64,20 @@ class Held:
         self.began_s = math.inf
         self.handled = False
         self.failed: Failed | None = None  # if handled: what to say; None: an ack
+
+
+class Bell:
+    """Wakes the one task that waits for it, if one does."""
+
+    def __init__(self) -> None:
+        self._event: anyio.Event | None = None
+
+    def ring(self) -> None:
+        """Wake it."""
+        if self._event is not None:
+            self._event.set()
+
+    async def wait(self) -> None:
+        """Sleep until the next ring."""
+        self._event = anyio.Event()
+        await self._event.wait()

@@ -95,17 +95,23 @@ class ConsumerRules(Struct, frozen=True):
     ordering: unordered; fifo: one after the other; per_key: one after the other within each ordering key.
     lease_ms: how long a message is hidden, where a pull does not say.
     attempts_max: the last of them makes a dead letter. None: no end.
+    batch: how many messages are handed out at once, where a pull does not say.
     lapse_delay_ms: after a lapsed lease a message is not handed out sooner than that.
+    starvation_after_ms: what has been ready so long goes before younger ones of higher priority. None: it waits.
     dead_letters: the queue they go to, by name or id. None: `<queue>-dlq`, made when needed. "": nowhere.
+    dead_letter_body: what protocols without a route for dead letters show: the message as it was, or the envelope.
     facts: texts that a protocol keeps with a consumer; they mean nothing to the queue.
     """
 
     ordering: Literal["unordered", "fifo", "per_key"] = "unordered"
     lease_ms: int = 30_000
+    batch: int = 1
     attempts_max: int | None = 5
     backoff: Backoff = Backoff()
     lapse_delay_ms: int = 0
+    starvation_after_ms: int | None = None
     dead_letters: str | None = None
+    dead_letter_body: Literal["original", "envelope"] = "original"
     facts: Mapping[str, str] = {}
 
 

@@ -20,7 +20,7 @@ from anyio.abc import TaskGroup
 from msgspec import structs
 
 from edgequeues.client.errors import BadAnswer, ClientError, Refused
-from edgequeues.client.handling import Did, GiveUp, Handled, Held, Tally, TryAgain
+from edgequeues.client.handling import Bell, Did, GiveUp, Handled, Held, Tally, TryAgain
 from edgequeues.client.http import Retry
 from edgequeues.client.messages import Answered, Failed, LeaseOutcome, Message
 from edgequeues.client.work import WorkVerbs
@@ -100,7 +100,8 @@ class Worker:
         self._fault: ClientError | None = None
         self._away = False
         self._pulling: anyio.CancelScope | None = None
-        self._changed: anyio.Event | None = None
+        self._changes = Bell()  # for the task of `run`: a message was let go, or `stop`
+        self._answers = Bell()  # a message was handled
 
     async def run(self, *, until: Until = "stopped") -> Tally:
         """Work until `stop`, until nothing is ready and nothing runs here (`empty`), or what one pull gives (`once`).
@@ -111,6 +112,7 @@ class Worker:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._keep_leases)
+                tasks.start_soon(self._keep_answering)
                 try:
                     await self._feed(tasks, until)
                 except ClientError as error:
@@ -133,7 +135,7 @@ class Worker:
         self._ends_s = min(self._ends_s, ends_s)
         if self._pulling is not None:
             self._pulling.cancel()
-        self._wake()
+        self._changes.ring()
 
     # -- the parts of a run ------------------------------------------------------------------------------
 
@@ -145,7 +147,7 @@ class Worker:
         failures = 0
         while not self._stopping:
             if len(self._held) >= max(self._concurrency, self._room // 2 + 1):
-                await self._change()
+                await self._changes.wait()
                 continue
             began_s = anyio.current_time()
             try:
@@ -161,7 +163,7 @@ class Worker:
             if until == "once" or (until == "empty" and not self._held):
                 return
             if not messages and until == "empty":
-                await self._change()
+                await self._changes.wait()
             elif not messages:
                 await self._pause_s(POLL_S_MIN - (anyio.current_time() - began_s))
 
@@ -190,7 +192,7 @@ class Worker:
             if left_s <= 0:
                 return
             with anyio.move_on_after(left_s):
-                await self._change()
+                await self._changes.wait()
 
     async def _keep_leases(self) -> None:
         """Extend the leases of all that is held, well before they lapse."""
@@ -246,8 +248,7 @@ class Worker:
             with anyio.CancelScope() as held.scope:
                 held.failed = await self._outcome(held.message)
                 held.handled = True
-            if held.handled:
-                await self._answer(held)
+            self._answers.ring()
         self._running -= 1
         self._begin(tasks)
 
@@ -267,12 +268,17 @@ class Worker:
             return Failed(lease, error=f"not done within {self._timeout_s:g} s")
         return None
 
-    async def _answer(self, held: Held) -> None:
-        """Say what became of a message, as often as it takes."""
+    async def _keep_answering(self) -> None:
+        """Say what became of messages as soon as they are handled; of those handled meanwhile, in the next call."""
         failures = 0
-        while held.lease in self._held:
+        while True:
+            handled = [held for held in self._held.values() if held.handled]
+            if not handled:
+                await self._answers.wait()
+                continue
             try:
-                await self._say([held])
+                await self._say(handled)
+                failures = 0
             except ClientError as error:
                 failures += 1
                 try:
@@ -325,7 +331,7 @@ class Worker:
         if self._held.pop(held.lease, None) is None:
             return
         self.tally.count(did)
-        self._wake()
+        self._changes.ring()
         took_s = max(anyio.current_time() - held.began_s, 0.0)
         self._on_handled(Handled(held.message, did, error, took_s))
 
@@ -361,16 +367,7 @@ class Worker:
         ends_s = anyio.current_time() + pause_s
         while not self._stopping and (left_s := ends_s - anyio.current_time()) > 0:
             with anyio.move_on_after(left_s):
-                await self._change()
-
-    async def _change(self) -> None:
-        """Wait until a message is let go, or `stop`. One task at a time does."""
-        self._changed = anyio.Event()
-        await self._changed.wait()
-
-    def _wake(self) -> None:
-        if self._changed is not None:
-            self._changed.set()
+                await self._changes.wait()
 
 
 def _error(text: str) -> str | None:

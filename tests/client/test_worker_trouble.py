@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from edgequeues.client import Client, Message, NewEntry, Refused, Retry, Unreachable, Worker
+from edgequeues.client import Client, Message, NewEntry, Refused, Retry, Tally, Unreachable, Worker
 
 from .working import Log, Way, serving
 
@@ -208,3 +208,15 @@ async def test_an_ack_that_comes_too_late_is_said_again_with_the_lease_this_work
         worker.stop()
     assert way.paths.count("ack") == 2
     assert (log.begun, log.did) == ([1], ["acked"])
+
+
+async def test_a_message_that_was_acked_is_not_lost_while_the_answer_is_on_its_way(
+    served: tuple[Client, Way],
+) -> None:
+    client, way = served
+    await client.push(Q, [1])
+    log = Log()
+    way.late_s = {"ack": 10.0}
+    worker = Worker(client, Q, log, lease_ms=3_000, on_handled=log.told.append)
+    assert await worker.run(until="once") == Tally(acked=1)
+    assert way.paths.count("extend") > 1

@@ -20,7 +20,7 @@ from shards.testing import InlineDisk, TrioClock
 class Way(httpx.AsyncBaseTransport):
     """Requests to an app; `closed` lets none through. `paths` has the last part of each one's path, in order.
 
-    delays_s: how long the next request whose path ends so is held up.
+    delays_s: how long the next request whose path ends so is held up. late_s: how long its answer is.
     """
 
     def __init__(self, server: Server) -> None:
@@ -28,13 +28,17 @@ class Way(httpx.AsyncBaseTransport):
         self.closed = False
         self.paths: list[str] = []
         self.delays_s: dict[str, float] = {}
+        self.late_s: dict[str, float] = {}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         self.paths.append(request.url.path.rpartition("/")[2])
-        await trio.sleep(self.delays_s.pop(self.paths[-1], 0.0))
+        verb = self.paths[-1]
+        await trio.sleep(self.delays_s.pop(verb, 0.0))
         if self.closed:
             raise httpx.ConnectError("closed")
-        return await self._app.handle_async_request(request)
+        answer = await self._app.handle_async_request(request)
+        await trio.sleep(self.late_s.pop(verb, 0.0))
+        return answer
 
 
 @asynccontextmanager

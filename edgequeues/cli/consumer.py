@@ -49,8 +49,8 @@ def list_(session: Session, /, dxn: Dxn) -> None:
 def set_(session: Session, /, dxn: Dxn, name: str, changes: Sequence[str], beginning: bool) -> None:
     """Make consumer NAME of queue DXN, or change some of its rules; print what it is then.
 
-    Rules: ordering (fixed), lease_ms, attempts_max, backoff, lapse_delay_ms, dead_letters. A VALUE is JSON, or text
-    where that is meant.
+    Rules: ordering (fixed), lease_ms, batch, attempts_max, backoff, lapse_delay_ms, starvation_after_ms,
+    dead_letters, dead_letter_body. A VALUE is JSON, or text where that is meant.
 
     \b
       edgequeues consumer set dxn:queue:demo:jobs default attempts_max=10

@@ -27,7 +27,7 @@ leases = click.argument("leases", nargs=-1, required=True, metavar="LEASE...")
 
 @click.command()
 @click.argument("dxn", type=params.queue)
-@click.option("--batch", "-n", type=click.IntRange(1, 100), default=1, help="At most so many. Default: 1.")
+@click.option("--batch", "-n", type=click.IntRange(1, 100), help="At most so many. Default: the consumer's.")
 @click.option(
     "--lease", "lease_ms", type=params.duration, help="How long they are hidden. Default: the consumer's."
 )

@@ -120,6 +120,7 @@ class Consumer(Struct, frozen=True):
 
     filling: it is still being given what was in the queue before it. bytes: of unfinished messages.
     oldest_ready: since when the message has been ready that is handed out next. None: there is none.
+    oldest_ready_age_ms: how long that is ago by the server's clock.
     """
 
     name: str
@@ -144,6 +145,7 @@ class Consumer(Struct, frozen=True):
     total_skipped: int
     total_expired: int
     total_cancelled: int
+    oldest_ready_age_ms: int | None = None
 
     @property
     def unfinished(self) -> int:

@@ -61,7 +61,7 @@ class WorkVerbs:
         self,
         dxn: str,
         *,
-        batch: int = 1,
+        batch: int | None = None,
         lease_ms: int | None = None,
         consumer: str | None = None,
         worker: str | None = None,
@@ -70,7 +70,7 @@ class WorkVerbs:
         """Lease messages; they are hidden from others until the lease is answered or lapses. Never repeated.
 
         batch: 1 to 100. About 4 MiB of data end a batch sooner.
-        lease_ms: 1 to 43,200,000. None: as the consumer has it.
+        lease_ms: 1 to 43,200,000. None, both: as the consumer has it.
         worker: how the caller calls itself, shown by `explain`.
         wait_s: seconds, up to 60, to wait for the first message.
         Raises Refused: `queue_not_found`, `no_consumer`, `consumer_not_found`.

@@ -42,7 +42,7 @@ def pull(
     dxn: str,
     *,
     consumer: str | None = None,
-    batch: int = 1,
+    batch: int | None = None,
     lease_ms: int | None = None,
     worker: str | None = None,
     wait_s: float | None = None,

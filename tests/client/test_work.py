@@ -5,19 +5,26 @@ from typing import Any
 
 import httpx
 import pytest
+from msgspec import Struct, structs
 
+from edgequeues import models
 from edgequeues.client import (
     Answered,
     Backoff,
     BadAnswer,
+    Consumer,
     ConsumerRules,
+    Ended,
+    Explanation,
     Failed,
     Line,
     NewEntry,
+    QueueConfig,
     Refused,
     Replayed,
     Unreachable,
 )
+from edgequeues.core import backoff
 
 from .script import problem, scripted
 
@@ -143,7 +150,7 @@ async def test_headers_and_keys_come_with_a_message() -> None:
     client, script = scripted(ok({"messages": [{**MESSAGE, "key": "k", "headers": {"h": "v"}}]}))
     [message] = (await client.pull(Q)).messages
     assert (message.key, message.headers) == ("k", {"h": "v"})
-    assert sent(script.requests[0]) == {"batch": 1}
+    assert sent(script.requests[0]) == {}  # all as the consumer has it
 
 
 async def test_a_pull_is_never_repeated_for_the_first_may_have_taken_messages() -> None:
@@ -327,3 +334,28 @@ async def test_queues_are_purged_removed_and_messages_skipped() -> None:
     asked = [(request.method, request.url.path.rpartition("/")[2]) for request in script.requests]
     assert asked == [("POST", "purge"), ("DELETE", "config"), ("POST", "skip")]
     assert sent(script.requests[2]) == {"id": "a", "consumer": "c"}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (ConsumerRules, models.ConsumerConfig),
+        (Backoff, backoff.Backoff),
+        (Consumer, models.ConsumerInfo),
+        (QueueConfig, models.QueueConfig),
+        (Explanation, models.Explanation),
+        (Ended, models.Ended),
+        (Line, models.Line),
+        (Failed, models.Retry),
+    ],
+)
+def test_what_the_client_knows_of_is_what_the_server_has(ours: type[Struct], theirs: type[Struct]) -> None:
+    """A rule the client does not know would be lost when it replaces the others."""
+
+    def defaults(kind: type[Struct]) -> dict[str, object]:
+        return {field.name: str(field.default) for field in structs.fields(kind)}
+
+    known, there = defaults(ours), defaults(theirs)
+    assert known.keys() == there.keys()
+    if ours not in (Consumer, Backoff):
+        assert known == there

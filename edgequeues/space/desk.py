@@ -16,7 +16,7 @@ from edgequeues.space.deliveries import Candidate, Delivery
 from edgequeues.space.log import Victim
 from edgequeues.space.moves import Arrival, Burial, End, Moves
 
-LOOKS = 20  # times a pull looks again because what it found is over
+ENDED_MAX = 1_000  # messages that are over which one pull sees off
 BURIED_MAX = 100  # messages without attempts left that one pull gives up
 
 
@@ -53,12 +53,13 @@ class Desk(Moves):
         """Lease what is next, at most a batch and about ENTRY_BYTES_MAX of data. key: signs the leases."""
         batch = consumer.config.batch if ask.batch is None else ask.batch
         given: list[Message] = []
-        room, looked_at, buried = ENTRY_BYTES_MAX, batch, 0
-        for _ in range(LOOKS):
+        room, looked_at, ended, buried = ENTRY_BYTES_MAX, batch, 0, 0
+        while ended < ENDED_MAX:
             found = deliveries.ready(self.db, consumer.consumer_id, looked_at, room)
             over = [one for one in found if self._is_over(consumer, one)]
             live = [one for one in found if not self._is_over(consumer, one)] if over else found
             given += self._hand_out(consumer, live[: batch - len(given)], ask, key)
+            ended += len(over)
             for one in over:
                 buried += self._end_by_itself(
                     consumer, self._require(consumer, one.entry.position), one.entry
@@ -70,6 +71,8 @@ class Desk(Moves):
                 self.woken = True  # there may be more, for another pull
                 break
             looked_at = PULL_MAX  # many may have ended together
+        else:
+            self.woken = True
         return given
 
     def _hand_out(self, consumer: Consumer, found: list[Candidate], ask: Pull, key: bytes) -> list[Message]:

@@ -7,6 +7,7 @@ import pytest
 from edgequeues.core.errors import InvalidRequest
 from edgequeues.models import ConsumerConfig, NewEntry, Ordering, QueueConfig
 from edgequeues.space import check
+from edgequeues.space.base import WORK
 from edgequeues.space.shard import SpaceShard
 
 from .jobs import Jobs
@@ -130,3 +131,34 @@ def test_of_a_push_that_is_more_than_the_queue_holds_the_newest_are_handed_out(
         jobs.ack(*messages)
     assert given == ["4", "5"]
     assert (jobs.states, check.problems(space.db)) == ({}, [])
+
+
+@pytest.mark.parametrize("ordering", ["unordered", "fifo", "per_key"])
+def test_expired_messages_do_not_hide_those_behind_them_in_their_line(
+    space: Space, ordering: Ordering
+) -> None:
+    jobs = Jobs(space, ConsumerConfig(ordering=ordering))
+    jobs.push(*["old"] * 300, key="k", ttl_ms=1_000)
+    jobs.push("new", key="k")
+    space.clock.advance(1_000)
+    assert jobs.given() == ["new"]
+
+
+@pytest.mark.parametrize("ordering", ["unordered", "fifo"])
+def test_who_waits_is_woken_when_a_pull_found_only_expired_messages_and_there_may_be_more(
+    space: Space, ordering: Ordering
+) -> None:
+    """One pull sees a bounded number of them off; nothing else would tell that a live one is behind them."""
+    jobs = Jobs(space, ConsumerConfig(ordering=ordering))
+    for _ in range(3):
+        jobs.push(*["old"] * 1_000, ttl_ms=1_000)
+    jobs.push("new")
+    space.clock.advance(1_000)
+    pulls = 0
+    space.events.clear()
+    while not (given := jobs.given()):
+        assert (WORK, "jobs") in space.events
+        space.events.clear()
+        pulls += 1
+    assert given == ["new"]
+    assert 1 <= pulls <= 5

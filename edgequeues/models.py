@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from edgequeues.core.backoff import Backoff, DelayMs
+from edgequeues.core.backoff import DELAY_MS_MAX, Backoff, DelayMs
 from edgequeues.core.lifecycle import State
 
 ENTRIES_MAX = 1_000  # entries one call appends, ids one call names, entries one page holds: bounds a turn
@@ -206,6 +206,7 @@ class ConsumerConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     batch: how many messages are handed out at once, where a pull does not say.
     attempts_max: deliveries of one message in all, the last of which makes it a dead letter; None: no end.
     lapse_delay_ms: a message whose lease lapsed is not handed out again before that time has passed.
+    starvation_after_ms: what has been ready so long goes before younger ones of higher priority; None: it waits.
     dead_letters: the queue they go to, by name or id; None: the queue's own, made when needed; "": nowhere.
     dead_letter_body: what dialects without a route for dead letters show of one: the message as it was, or the
         envelope. The implicit queue of dead letters takes it over from the consumer it is made for.
@@ -218,6 +219,7 @@ class ConsumerConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     attempts_max: Annotated[int, Meta(ge=1, le=1_000_000)] | None = 5
     backoff: Backoff = Backoff()
     lapse_delay_ms: DelayMs = 0
+    starvation_after_ms: Annotated[int, Meta(ge=1, le=DELAY_MS_MAX)] | None = None
     dead_letters: Annotated[str, Meta(max_length=128)] | None = None
     dead_letter_body: LetterBody = "original"
     facts: Annotated[dict[str, str], Meta(max_length=16)] = {}

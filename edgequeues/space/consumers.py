@@ -26,6 +26,7 @@ CREATE TABLE consumers (
   attempts_max    INTEGER CHECK (attempts_max > 0),  -- deliveries in all; NULL: no end
   backoff         TEXT    NOT NULL,                  -- JSON
   lapse_delay_ms  INTEGER NOT NULL CHECK (lapse_delay_ms >= 0),
+  starvation_ms   INTEGER CHECK (starvation_ms > 0),  -- what has been ready so long goes first; NULL: it does not
   dead_letters    TEXT,               -- name or id of the queue they go to; NULL: the implicit one; '': nowhere
   letter_body     TEXT    NOT NULL CHECK (letter_body IN ('original', 'envelope')),  -- what dialects show of one
   facts           TEXT    NOT NULL,   -- JSON that a dialect keeps with it
@@ -55,7 +56,10 @@ CREATE UNIQUE INDEX consumers_name ON consumers (queue_id, name);
 CREATE INDEX        consumers_fill ON consumers (consumer_id) WHERE filling = 1;
 """
 _FIXED = "consumer_id, queue_id, name, created_ts"
-_RULES = "ordering, lease_ms, batch, attempts_max, backoff, lapse_delay_ms, dead_letters, letter_body, facts"
+_RULES = (
+    "ordering, lease_ms, batch, attempts_max, backoff, lapse_delay_ms, starvation_ms, dead_letters, letter_body,"
+    " facts"
+)
 _STATE = (
     "filled, filling, bytes, turns, scheduled, waiting, ready, leased, backoff_count, total_in, total_attempts,"
     " total_acked, total_retried, total_lapsed, total_released, total_exhausted, total_permanent, total_skipped,"
@@ -185,6 +189,7 @@ def _rules(config: ConsumerConfig) -> tuple[Any, ...]:
         config.attempts_max,
         backoff,
         config.lapse_delay_ms,
+        config.starvation_after_ms,
         config.dead_letters,
         config.dead_letter_body,
         facts,
@@ -197,7 +202,18 @@ def _state(row: Consumer) -> tuple[int, ...]:
 
 def _consumer(row: tuple[Any, ...]) -> Consumer:
     consumer_id, queue_id, name, created_ts, ordering, lease_ms, batch, attempts_max, backoff, *rest = row
-    lapse_delay_ms, dead_letters, letter_body, facts, filled, filling_, size, turns, *counts = rest
+    (
+        lapse_delay_ms,
+        starvation_ms,
+        dead_letters,
+        letter_body,
+        facts,
+        filled,
+        filling_,
+        size,
+        turns,
+        *counts,
+    ) = rest
     config = ConsumerConfig(
         ordering=ordering,
         lease_ms=lease_ms,
@@ -205,6 +221,7 @@ def _consumer(row: tuple[Any, ...]) -> Consumer:
         attempts_max=attempts_max,
         backoff=msgspec.json.decode(backoff, type=Backoff),
         lapse_delay_ms=lapse_delay_ms,
+        starvation_after_ms=starvation_ms,
         dead_letters=dead_letters,
         dead_letter_body=letter_body,
         facts=msgspec.json.decode(facts, type=dict[str, str]),

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from edgequeues.core import ageing
 from edgequeues.core.lifecycle import State
 from edgequeues.models import Entry
 from edgequeues.space import log
@@ -90,6 +91,15 @@ READY = (
     f"SELECT d.attempts, d.serial, {ENTRY} FROM deliveries d JOIN queue_entries e ON e.id = d.entry_id"
     " WHERE d.consumer_id = ? AND d.state = 'ready' ORDER BY d.rank, d.turn LIMIT ?"
 )
+FIRST_OF_RANK = (
+    "SELECT d.entry_id, coalesce(d.ready_ts, e.due_ts, e.updated_ts)"
+    " FROM deliveries d JOIN queue_entries e ON e.id = d.entry_id"
+    " WHERE d.consumer_id = ? AND d.rank = ? AND d.state = 'ready' ORDER BY d.turn LIMIT ?"
+)
+CANDIDATE = (
+    f"SELECT d.attempts, d.serial, {ENTRY} FROM deliveries d JOIN queue_entries e ON e.id = d.entry_id"
+    " WHERE d.consumer_id = ? AND d.entry_id = ?"
+)
 LEASE = (
     "UPDATE deliveries SET state = 'leased', attempts = attempts + 1, serial = serial + 1, open = 1, worker = ?,"
     " first_ts = coalesce(first_ts, ?), last_ts = ?, due_ts = ? WHERE consumer_id = ? AND entry_id = ?"
@@ -117,6 +127,23 @@ def ready(db: apsw.Connection, consumer_id: int, limit: int, bytes_max: int) -> 
             bytes_max -= len(found[-1].entry.data)
     finally:
         cursor.close()
+    return found
+
+
+def ready_by_age(
+    db: apsw.Connection, consumer_id: int, limit: int, bytes_max: int, *, starved_ts: int
+) -> list[Candidate]:
+    """As `ready`, but what has been ready since unix ms `starved_ts` goes before all else. A seek a priority."""
+    ranks: list[list[Any]] = [
+        db.execute(FIRST_OF_RANK, (consumer_id, rank, limit)).fetchall() for rank in range(10)
+    ]
+    found: list[Candidate] = []
+    for position in ageing.order(ranks, starved_ts, limit):
+        if bytes_max <= 0:
+            break
+        attempts, serial, *entry = db.execute(CANDIDATE, (consumer_id, position)).get
+        found.append(Candidate(attempts, serial, Entry(*entry)))
+        bytes_max -= len(found[-1].entry.data)
     return found
 
 

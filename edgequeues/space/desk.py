@@ -55,7 +55,7 @@ class Desk(Moves):
         given: list[Message] = []
         room, looked_at, ended, buried = ENTRY_BYTES_MAX, batch, 0, 0
         while ended < ENDED_MAX:
-            found = deliveries.ready(self.db, consumer.consumer_id, looked_at, room)
+            found = self._next(consumer, looked_at, room)
             over = [one for one in found if self._is_over(consumer, one)]
             live = [one for one in found if not self._is_over(consumer, one)] if over else found
             given += self._hand_out(consumer, live[: batch - len(given)], ask, key)
@@ -74,6 +74,14 @@ class Desk(Moves):
         else:
             self.woken = True
         return given
+
+    def _next(self, consumer: Consumer, limit: int, room: int) -> list[Candidate]:
+        starvation_ms = consumer.config.starvation_after_ms
+        if starvation_ms is None:
+            return deliveries.ready(self.db, consumer.consumer_id, limit, room)
+        return deliveries.ready_by_age(
+            self.db, consumer.consumer_id, limit, room, starved_ts=self.at - starvation_ms
+        )
 
     def _hand_out(self, consumer: Consumer, found: list[Candidate], ask: Pull, key: bytes) -> list[Message]:
         until = self.at + (consumer.config.lease_ms if ask.lease_ms is None else ask.lease_ms)

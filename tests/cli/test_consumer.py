@@ -29,7 +29,7 @@ def test_rules_that_are_not_named_stay(shell: Shell) -> None:
     assert (rules["attempts_max"], rules["backoff"]["list_ms"]) == (None, [5])
     assert (rules["lease_ms"], rules["dead_letters"]) == (60_000, "grave")
     shown = shell.ok("consumer", "set", J, "default", terminal=True).out
-    assert "lease_ms        60000" in shown
+    assert "lease_ms             60000" in shown
 
 
 def test_a_consumer_is_removed_only_after_a_yes(shell: Shell) -> None:

@@ -40,6 +40,7 @@ RULES = st.fixed_dictionaries(
         "attempts_max": st.sampled_from([3, 1, 2, None]),
         "lease_ms": st.sampled_from([LEASE_MS, 1_000]),
         "backoff": st.sampled_from([Backoff(1_000, 2_000), Backoff(0, 0), Backoff(list_ms=(500, 3_000))]),
+        "starvation_after_ms": st.sampled_from([None, None, 1_000, 12_000]),
         "lapse_delay_ms": st.sampled_from([0, 700]),
         "dead_letters": st.sampled_from([None, ""]),
     }

@@ -51,6 +51,7 @@ class Task:
     line: str | None
     state: State
     due: int | None
+    ready: int = 0  # since when it has been, last
     attempts: int = 0
     serial: int = 0
     open: bool = False
@@ -82,10 +83,17 @@ class Worker:
     def spent(self, task: Task) -> bool:
         return backoff.exhausted(task.attempts, self.rules.attempts_max)
 
-    def next(self) -> list[Task]:
+    def next(self, at: int) -> list[Task]:
         """What is ready, in the order in which an unordered consumer is handed it."""
         ready = [task for task in self.tasks.values() if task.state == "ready"]
-        return sorted(ready, key=lambda task: (-task.item.priority, task.item.position))
+        ready.sort(key=lambda task: (-task.item.priority, task.item.position))
+        starvation_ms, found = self.rules.starvation_after_ms, []
+        while starvation_ms is not None and ready:
+            first = {task.item.priority: task for task in reversed(ready)}.values()
+            starved = [task for task in first if task.ready <= at - starvation_ms]
+            found.append(min(starved, key=lambda task: (task.ready, -task.item.priority), default=ready[0]))
+            ready.remove(found[-1])
+        return found + ready
 
 
 class Held(NamedTuple):
@@ -211,7 +219,7 @@ class Work:
         line = worker.line(item)
         task = Task(item, line, "waiting", None)
         if line is None or all(other.line != line for other in worker.tasks.values()):
-            task.state, task.due = self.when(item)
+            self.turn(task)
         worker.tasks[item.position] = task
         worker.totals["in"] += 1
 
@@ -226,7 +234,7 @@ class Work:
                 if task.state == "leased":
                     self.lapse(worker, task)
                 else:
-                    task.state, task.due = "ready", None
+                    task.state, task.ready, task.due = "ready", task.due, None
 
     def lapse(self, worker: Worker, task: Task) -> None:
         worker.totals["lapsed"] += 1
@@ -238,6 +246,7 @@ class Work:
 
     def park(self, task: Task, delay_ms: int) -> None:
         task.state, task.due = ("backoff", self.at + delay_ms) if delay_ms > 0 else ("ready", None)
+        task.ready = self.at
 
     def lease(self, worker: Worker, position: int, until: int) -> Task:
         """Hand a message out."""
@@ -282,7 +291,8 @@ class Work:
 
     def released(self, worker: Worker, task: Task) -> None:
         worker.totals["released"] += 1
-        task.state, task.due, task.open = "ready", None, False
+        self.park(task, 0)
+        task.open = False
         task.attempts -= 1
 
     # -- operators --------------------------------------------------------------------------------------
@@ -309,7 +319,7 @@ class Work:
             following = [other for other in worker.tasks.values() if other.line == task.line]
             if following:
                 first = worker.first_of(task.line)
-                first.state, first.due = self.when(first.item)
+                self.turn(first)
         self.finish(task.item.position)
 
     def finish(self, position: int) -> None:
@@ -338,8 +348,13 @@ class Work:
                 if position in gone.tasks or position > gone.filled:
                     self.finish(position)
 
-    def when(self, item: Item) -> tuple[State, int | None]:
-        return ("scheduled", item.due) if item.due is not None and item.due > self.at else ("ready", None)
+    def turn(self, task: Task) -> None:
+        """It is this message's turn in its line."""
+        due = task.item.due
+        if due is not None and due > self.at:
+            task.state, task.due = "scheduled", due
+        else:
+            task.state, task.due, task.ready = "ready", None, self.at
 
     # -- what became of time ----------------------------------------------------------------------------
 

@@ -79,6 +79,8 @@ HOT = {  # what a statement is to go through that runs with every push, pull, an
     "queues.COUNT": "PRIMARY KEY (queue_id=?)",
     "queues.DUE": "queues_sweep (sweep_ts<?)",
     "deliveries.READY": "deliveries_ready (consumer_id=?)",
+    "deliveries.FIRST_OF_RANK": "deliveries_ready (consumer_id=? AND rank=?)",
+    "deliveries.CANDIDATE": "PRIMARY KEY (consumer_id=? AND entry_id=?)",
     "deliveries.HEAD": "deliveries_line (consumer_id=? AND line=?)",
     "deliveries.BUSY": "COVERING INDEX deliveries_line (consumer_id=? AND line=?)",
     "deliveries.LEASE": "PRIMARY KEY (consumer_id=? AND entry_id=?)",

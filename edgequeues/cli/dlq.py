@@ -122,13 +122,15 @@ def purge(session: Session, /, dxn: Dxn, yes: bool) -> None:
     purge_queue(session, dxn, f"Delete everything in {dxn}, for good?", yes=yes)
 
 
-async def _replay(client: Client, out: Output, dxn: str, ids: Sequence[str]) -> list[Replayed]:
-    """Replay letters by their ids and print what became of each."""
+async def _replay(
+    client: Client, out: Output, dxn: str, ids: Sequence[str], *, brief: bool = False
+) -> list[Replayed]:
+    """Replay letters by their ids and print what became of each; `brief`: for people only of those that stay."""
     found = await client.replay(dxn, ids)
     for one in found:
         if out.json:
             out.line(one, at_once=True)
-        else:
+        elif not brief or one.outcome in MEANINGS:
             out.text(f"{one.outcome:<8}  {one.id}" + (f" as {one.message}" if one.message else ""))
     return found
 
@@ -143,7 +145,7 @@ async def _replay_all(client: Client, out: Output, dxn: str) -> list[Replayed]:
     with progress("replaying") as step:
         async with aclosing(_fresh(client, dxn, newest[0].position)) as parts:
             async for part in parts:
-                found += await _replay(client, out, dxn, part)
+                found += await _replay(client, out, dxn, part, brief=True)
                 step(len(found))
     return found
 

@@ -161,7 +161,7 @@ class ConfigChange(Struct, frozen=True, forbid_unknown_fields=True):
     paused: bool | UnsetType = UNSET
 
 
-class QueueStats(Struct, frozen=True):
+class QueueStats(Struct, frozen=True, omit_defaults=True):
     """A queue and what is in it; expired entries do not count.
 
     bytes: of data, in UTF-8. oldest: unix ms of the last append of the entry at the front; None when empty.

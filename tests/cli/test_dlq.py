@@ -94,6 +94,9 @@ def test_all_letters_are_replayed_in_order_and_those_replayed_before_are_left(sh
     data = [one["data"] for one in shell.ok("peek", J).records]
     assert data == ["m007", *(name for name in names if name != "m007")]
     assert shell.ok("dlq", "replay", D, "--all").records == []
+    bury(shell, "last")
+    shown = shell.ok("dlq", "replay", D, "--all", terminal=True)
+    assert (shown.out, "1 replayed" in shown.err) == ("", True)
     assert "0 replayed" in shell.ok("dlq", "replay", D, "--all", terminal=True).err
 
 

@@ -55,6 +55,7 @@ def test_queues_and_spaces_are_listed(filled: Shell) -> None:
     filled.ok("append", "dxn:queue:b:x", "1")
     [queue] = filled.ok("queues", "demo").records
     assert (queue["dxn"], queue["config"]["name"], queue["entries"]) == (Q, "log", 5)
+    assert "consumers" not in queue  # nobody asked for them
     [trace] = filled.ok("queues", "demo", "--trace").records
     assert trace["dxn"] == "dxn:queue:trace:demo:t"
     assert filled.ok("queues", "unknown").records == []

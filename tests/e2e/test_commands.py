@@ -17,6 +17,7 @@ from .process import command, lines, serving
 pytestmark = pytest.mark.slow
 
 Q = "dxn:queue:demo:log"
+J = "dxn:queue:demo:jobs"
 
 
 @pytest.fixture
@@ -30,6 +31,15 @@ async def test_entries_go_in_through_a_pipe_and_come_out_of_one(data: Path) -> N
         assert [json.loads(line)["outcome"] for line in lines(appended.stdout)] == ["new", "new"]
         read = await command("read", Q, "--data", url=server.url)
         assert (read.returncode, read.stdout, read.stderr) == (0, b'1\n{ "two": 2 }\n', b"")
+
+
+async def test_messages_go_in_through_a_pipe_and_come_out_acked(data: Path) -> None:
+    async with serving(data) as server:
+        pushed = await command("push", J, stdin=b'1\n{ "two": 2 }\n', url=server.url)
+        assert [json.loads(line)["outcome"] for line in lines(pushed.stdout)] == ["new", "new"]
+        pulled = await command("pull", J, "--batch", "10", "--ack", "--data", url=server.url)
+        assert (pulled.returncode, pulled.stdout, pulled.stderr) == (0, b'1\n{ "two": 2 }\n', b"")
+        assert (await command("peek", J, url=server.url)).stdout == b""
 
 
 async def test_a_reader_that_goes_away_is_no_error_message(data: Path) -> None:

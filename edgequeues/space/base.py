@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 import msgspec
@@ -198,7 +199,9 @@ class SpaceBase(Shard):
     def _appended(self, row: Queue, append: Append) -> None:
         """Write the counters down, remove what is too much, and see to consumers and the sweep."""
         retention.hold(self.db, row, append.at, len(append.rows))
-        gone = {one.position for one in row.dropped}  # of these very rows, where they are more than it may hold
+        gone = {
+            one.position for one in row.dropped
+        }  # of these very rows, where they are more than it may hold
         self._count(row, superseded=append.replaced)
         if row.consumers:
             desk = self._desk(row)
@@ -256,7 +259,7 @@ class SpaceBase(Shard):
     # -- deliveries -------------------------------------------------------------------------------------
 
     def _desk(self, row: Queue) -> Desk:
-        return Desk(self.db, self._home(), row, self._time(), self.random, self._bury)
+        return Desk(self.db, self._home(), row, self._time(), self.random, partial(self._bury, row))
 
     def _worked(self, desk: Desk) -> None:
         """Write down what was done at a desk, remove what nobody needs any more, wake who waits."""
@@ -311,17 +314,15 @@ class SpaceBase(Shard):
             self._consumers[consumer_id] = queue_id
         return queue_id
 
-    def _bury(self, burial: Burial) -> None:
+    def _bury(self, source: Queue, burial: Burial) -> None:
         """Put a message that is given up where its consumer's dead letters go, if they go anywhere."""
-        source = self._require(burial.consumer.queue_id)
         target = self._grave(source, burial.consumer)
         entry = None if target is None else log.at(self.db, burial.delivery.position)
         if target is None or entry is None:
             return
         [appended] = self._put(target, [letters.again(entry)], limited=False).results
-        deadletters.insert(
-            self.db, letters.facts(self.db, source, target.queue_id, appended.position, entry, burial)
-        )
+        facts = letters.facts(self.db, source, target.queue_id, appended.position, entry, burial)
+        deadletters.insert(self.db, facts)
 
     def _grave(self, source: Queue, consumer: Consumer) -> Queue | None:
         named = consumer.config.dead_letters

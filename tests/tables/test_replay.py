@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from edgequeues.core.backoff import Backoff
 from edgequeues.core.errors import EdgeQueuesError
-from edgequeues.models import ConsumerConfig, NewEntry, Pull, QueueConfig, Retry
+from edgequeues.models import ConsumerConfig, LetterFilter, NewEntry, Pull, QueueConfig, Retry
 from edgequeues.space import check
+from edgequeues.space.dead_verbs import ReplayAsk
 from edgequeues.space.shard import SpaceShard
 from shards import journal
 from shards.testing import Direct, FakeClock
@@ -65,6 +66,7 @@ RULES = st.builds(
     attempts_max=st.sampled_from([1, 2, None]),
     backoff=st.builds(Backoff, initial_ms=st.sampled_from([0, 500]), jitter=st.sampled_from([0.0, 0.5])),
     lapse_delay_ms=st.sampled_from([0, 300]),
+    starvation_after_ms=st.sampled_from([None, 200]),
     dead_letters=st.sampled_from([None, None, "", "graves"]),
 )
 SETTINGS = st.fixed_dictionaries(
@@ -98,7 +100,12 @@ RARER = st.one_of(
     st.tuples(st.just("remove"), WORKED),
     TURNS,
 )
-REPLAYS = st.tuples(st.just("replay"), st.sampled_from(["jobs-dlq", "graves"]))
+GRAVES = st.sampled_from(["jobs-dlq", "graves"])
+REPLAYS = st.one_of(
+    st.tuples(st.just("replay"), GRAVES, st.one_of(st.none(), st.just(2.0))),
+    st.tuples(st.just("replay_some"), GRAVES, st.integers(1, 3), st.one_of(st.none(), st.just(2.0))),
+    st.tuples(st.just("purge_letters"), GRAVES, st.booleans()),
+)
 WAITS = st.one_of(st.tuples(st.just("alarm")), st.tuples(st.just("wait"), st.integers(-1_000, 2_000)))
 WORK_TURNS = st.sampled_from([PUSHES, PUSHES, PULLS, PULLS, ANSWERS, ANSWERS, WAITS, REPLAYS, RARER]).flatmap(
     lambda turns: turns  # not `one_of`, which would give every verb the same chance
@@ -175,9 +182,13 @@ class Turns:
                 call(SpaceShard.dismiss, queue, name)
             case ("settings", str(queue), dict(changes)):
                 call(SpaceShard.reconfigure, queue, changes)
-            case ("replay", str(queue)):
+            case ("replay", str(queue), None | float() as per_second):
                 dead = call(SpaceShard.dead_letters, queue, 0, 10)
-                call(SpaceShard.replay, queue, [entry.id for entry, _ in dead])
+                call(SpaceShard.replay, queue, [entry.id for entry, _ in dead], per_second)
+            case ("replay_some", str(queue), int(limit), None | float() as per_second):
+                call(SpaceShard.replay_some, queue, ReplayAsk(LetterFilter(), limit, per_second))
+            case ("purge_letters", str(queue), bool(replayed)):
+                call(SpaceShard.purge_letters, queue, LetterFilter(replayed=replayed))
             case ("purge", str(queue)):
                 call(SpaceShard.purge, queue)
             case ("remove", str(queue)):

@@ -199,9 +199,8 @@ class SpaceBase(Shard):
     def _appended(self, row: Queue, append: Append) -> None:
         """Write the counters down, remove what is too much, and see to consumers and the sweep."""
         retention.hold(self.db, row, append.at, len(append.rows))
-        gone = {
-            one.position for one in row.dropped
-        }  # of these very rows, where they are more than it may hold
+        # Some of these very rows, where they are more than it may hold.
+        gone = {one.position for one in row.dropped}
         self._count(row, superseded=append.replaced)
         if row.consumers:
             desk = self._desk(row)

@@ -38,8 +38,8 @@ async def test_a_lease_outlives_the_server(tmp_path: Path) -> None:
         assert again.until - 60_000 >= held.until
         outcomes = [one.outcome for one in await client.ack(LOOSE, [held.lease, again.lease, again.lease])]
         assert outcomes == ["stale", "done", "finished"]
-        [explained] = await client.consumers(LOOSE)
-        assert (explained.unfinished, explained.total_attempts, explained.total_lapsed) == (0, 3, 1)
+        [totals] = await client.consumers(LOOSE)
+        assert (totals.unfinished, totals.total_attempts, totals.total_acked) == (0, 3, 2)
 
 
 async def test_the_last_lease_ends_in_a_dead_letter_though_the_server_was_killed(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import trio
 
 from edgequeues.app import open_app
 from shards.limits import Limits
-from shards.testing import InlineDisk, TrioClock
+from shards.testing import FaultyDisk, InlineDisk, TrioClock
 
 from .asgi import Client
 from .work_queue import JOBS, pull, push, said
@@ -23,6 +23,7 @@ from .world import World
 
 OTHER = "/v1/dxn:queue:demo:other"
 DLQ = "/v1/dxn:queue:demo:jobs-dlq"
+KIB = 1024
 
 
 @asynccontextmanager
@@ -252,6 +253,47 @@ async def test_dl_s06_two_operators_who_replay_at_once_make_one_message(client: 
     assert sorted(one["outcome"] for one in results) == ["already"] * 4 + ["replayed"]
     [new] = await pull(client, batch=10)
     assert {one["message"] for one in results} == {new["id"]}
+
+
+async def numbers_in(client: Client, queue: str) -> list[int]:
+    """What is still to be done there, by the number in its data."""
+    found: list[dict[str, Any]] = []
+    after = 0
+    while page := (await client.get(f"{queue}/peek?limit=1000&after={after}")).json()["messages"]:
+        found, after = found + page, page[-1]["position"]
+    return [one["data"]["n"] for one in found]
+
+
+@pytest.mark.parametrize("room", [0, 150 * KIB, 300 * KIB])
+@pytest.mark.parametrize("how", ["ids", "filter"])
+async def test_dl_s01_a_replay_that_meets_a_full_disk_leaves_each_message_in_one_place(
+    tmp_path: Path, clock: TrioClock, how: str, room: int
+) -> None:
+    """However much room is left when it begins. With more room again the same call moves the rest."""
+    disk = FaultyDisk(tmp_path)
+    limits = Limits(reserve_bytes=1024 * KIB, wal_checkpoint_bytes=512 * KIB, wal_bytes_max=2048 * KIB)
+    async with open_app(tmp_path, clock=clock, disk=disk, limits=limits) as server:
+        client = Client(server)
+        await push(client, *({"data": {"n": n, "pad": "x" * 4_000}} for n in range(730)))
+        while messages := await pull(client, batch=100):
+            await said(
+                client, "retry", {"retries": [{"lease": one["lease"], "permanent": True} for one in messages]}
+            )
+        listed = (await client.get(f"{DLQ}/peek?limit=1000")).json()["messages"]
+        order: dict[str, Any] = {"filter": {}}
+        if how == "ids":
+            order = {"ids": [one["id"] for one in listed]}
+        disk.fill(room)
+        reply = await client.post(f"{DLQ}/replay", order)
+        assert (reply.status, reply.code) == (503, "disk_full")
+        moved, left = await numbers_in(client, JOBS), await numbers_in(client, DLQ)
+        assert moved == list(range(len(moved)))
+        assert left == list(range(len(moved), 730))
+        disk.free()
+        await trio.sleep(1.1)  # room is looked for once a second
+        assert (await client.post(f"{DLQ}/replay", order)).status == 200
+        assert (await numbers_in(client, JOBS), await numbers_in(client, DLQ)) == (list(range(730)), [])
+    disk.close()
 
 
 # -- restarts and deaths ------------------------------------------------------------------------------------

@@ -154,6 +154,15 @@ def test_pl_s09_only_what_could_be_pulled_now_has_an_age(space: Space) -> None:
     jobs.one()
     assert jobs.oldest_ready() is None
     assert jobs.states == {"scheduled": 1, "backoff": 1, "leased": 1}
+    jobs.at(HOUR + 2 * SECOND)
+    assert jobs.info.oldest_ready_age_ms == 2 * SECOND, (
+        "ready since its retry was due, not since it was pushed"
+    )
+    jobs.ack(*jobs.pull(2))
+    jobs.at(10 * HOUR)
+    assert jobs.info.oldest_ready_age_ms == 0
+    space.clock.advance(-5 * SECOND)
+    assert jobs.info.oldest_ready_age_ms == 0
 
 
 def test_pl_s10_an_attempt_that_kills_its_worker_and_the_server_counts(space_file: SpaceFile) -> None:

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from functools import wraps
+from typing import ParamSpec
 
 import click
+import msgspec
 from msgspec import Raw
 
 from edgequeues.cli import params
 from edgequeues.cli.queue import purge_queue
 from edgequeues.cli.render import Output, progress, when
 from edgequeues.cli.session import Failure, Session, remote
-from edgequeues.client import Client, DeadLetter, Refused, Replayed
+from edgequeues.client import Client, DeadLetter, LetterFilter, Refused, Replayed
 from edgequeues.core.dxn import Dxn
 
 TERMINAL_LETTERS = 20
 PAGE_LETTERS = 1_000
-REPLAY_LETTERS = 100  # in one call: so the progress moves, and little is done when it is interrupted
-MEANINGS = {"no_queue": "the queue they came from is gone", "unknown": "there is no such dead letter"}
+REPLAY_LETTERS = 500  # in one call, whose answer names 1,000 at most, those that stay included
+REASONS = ("exhausted", "permanent", "skipped")
+FILTER_FIELDS = ("reason", "queue", "key", "type", "since", "until", "error")
+MEANINGS = {
+    "no_queue": "the queue they came from is gone",
+    "later": "at this pace they would be due when they are old already; say a higher --per-second, or do it later",
+    "unknown": "there is no such dead letter",
+}
+
+P = ParamSpec("P")
 
 
 @click.group()
@@ -85,90 +97,151 @@ def show(session: Session, /, dxn: Dxn, letter_id: str) -> None:
     session.run(work)
 
 
+def filtered(command: Callable[P, None]) -> Callable[P, None]:
+    """Give a command the options of a filter, as one argument `where`; None: none was given."""
+    options = (
+        click.option(
+            "--reason",
+            "reason",
+            multiple=True,
+            type=click.Choice(REASONS),
+            help="Only those given up so. Repeatable.",
+        ),
+        click.option("--from", "queue", metavar="QUEUE", help="Only those from this queue, by name or id."),
+        click.option("--key", help="Only those of this ordering key."),
+        click.option("--type", help="Only those of this type."),
+        click.option(
+            "--since",
+            type=params.time,
+            help="Only what failed then or later: unix ms, ISO 8601, 10m (ago).",
+        ),
+        click.option("--until", type=params.time, help="Only what failed then or earlier."),
+        click.option("--error", metavar="TEXT", help="Only those whose last error has this text in it."),
+    )
+
+    @wraps(command)
+    def with_filter(*args: P.args, **kwargs: P.kwargs) -> None:
+        said = {name: kwargs.pop(name) for name in FILTER_FIELDS}
+        given = {name: value for name, value in said.items() if value not in (None, ())}
+        kwargs["where"] = LetterFilter(**given) if given else None  # type: ignore[arg-type]
+        command(*args, **kwargs)
+
+    for option in reversed(options):
+        with_filter = option(with_filter)
+    return with_filter
+
+
 @dlq.command()
 @click.argument("dxn", type=params.queue)
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option(
-    "--all", "everything", is_flag=True, help="All that are there now and were not replayed before."
-)
+@click.option("--all", "everything", is_flag=True, help="All that were not replayed before.")
+@click.option("--limit", "-n", type=click.IntRange(min=1), help="Not more than so many.")
+@click.option("--per-second", type=click.FloatRange(0.01, 10_000), help="Spread the new messages over time.")
+@click.option("--preview", is_flag=True, help="Only say how many these are, and list the first ten.")
 @remote
-def replay(session: Session, /, dxn: Dxn, ids: Sequence[str], everything: bool) -> None:
+@filtered
+def replay(
+    session: Session,
+    /,
+    dxn: Dxn,
+    ids: Sequence[str],
+    everything: bool,
+    limit: int | None,
+    per_second: float | None,
+    preview: bool,
+    where: LetterFilter | None,
+) -> None:
     """Make new messages of dead letters in DXN, in the queues they came from.
 
-    A letter is replayed once, and stays in DXN, marked. The oldest go first.
+    They are named by ids, or by the options that begin with "Only", or they are --all. A letter is replayed once, and
+    stays in DXN, marked. What was pushed first goes first.
 
     \b
       edgequeues dlq replay dxn:queue:demo:jobs-dlq 01J...
-      edgequeues dlq replay dxn:queue:demo:jobs-dlq --all
+      edgequeues dlq replay dxn:queue:demo:jobs-dlq --since 2h --error timeout
+      edgequeues dlq replay dxn:queue:demo:jobs-dlq --all --per-second 10
     """
-    if everything == bool(ids):
-        raise click.UsageError("say which: either ids, or --all")
-
-    async def work(client: Client) -> None:
-        if ids:
-            _judge(session.out, await _replay(client, session.out, str(dxn), list(ids)))
-        else:
-            _judge(session.out, await _replay_all(client, session.out, str(dxn)))
-
-    session.run(work)
+    if [bool(ids), everything, where is not None].count(True) != 1:
+        raise click.UsageError("say which: ids, or --all, or options that select some")
+    if ids and (preview or limit is not None):
+        raise click.UsageError("--preview and --limit are for --all and for options that select")
+    named = where or LetterFilter()
+    if preview:
+        session.run(lambda client: _preview(client, session.out, str(dxn), named))
+    elif ids:
+        session.run(lambda client: _replay(client, session.out, str(dxn), ids, per_second))
+    else:
+        session.run(lambda client: _replay_where(client, session.out, str(dxn), named, limit, per_second))
 
 
 @dlq.command()
 @click.argument("dxn", type=params.queue)
+@click.option("--replayed/--not-replayed", default=None, help="Only those that were replayed, or were not.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @remote
-def purge(session: Session, /, dxn: Dxn, yes: bool) -> None:
-    """Delete all dead letters in DXN, for good."""
-    purge_queue(session, dxn, f"Delete everything in {dxn}, for good?", yes=yes)
+@filtered
+def purge(
+    session: Session, /, dxn: Dxn, replayed: bool | None, yes: bool, where: LetterFilter | None
+) -> None:
+    """Delete dead letters in DXN, for good: all, or those that the options select.
+
+    On a terminal it asks first, elsewhere it wants --yes.
+    """
+    if replayed is not None:
+        where = msgspec.structs.replace(where or LetterFilter(), replayed=replayed)
+    what = "everything" if where is None else "the selected dead letters"
+    purge_queue(session, dxn, f"Delete {what} in {dxn}, for good?", yes=yes, where=where)
+
+
+async def _preview(client: Client, out: Output, dxn: str, where: LetterFilter) -> None:
+    found = await client.preview_replay(dxn, where)
+    if out.json:
+        out.line({"count": found.count, "letters": [record(one) for one in found.letters]})
+    else:
+        _table(out, found.letters)
+        out.note(f"{found.count} would be replayed")
 
 
 async def _replay(
-    client: Client, out: Output, dxn: str, ids: Sequence[str], *, brief: bool = False
-) -> list[Replayed]:
-    """Replay letters by their ids and print what became of each; `brief`: for people only of those that stay."""
-    found = await client.replay(dxn, ids)
+    client: Client, out: Output, dxn: str, ids: Sequence[str], per_second: float | None
+) -> None:
+    """Replay letters by their ids and print what became of each."""
+    found = await client.replay(dxn, ids, per_second=per_second)
     for one in found:
         if out.json:
-            out.line(one, at_once=True)
-        elif not brief or one.outcome in MEANINGS:
+            out.line(one)
+        else:
             out.text(f"{one.outcome:<8}  {one.id}" + (f" as {one.message}" if one.message else ""))
-    return found
+    _judge(out, Counter(one.outcome for one in found))
 
 
-async def _replay_all(client: Client, out: Output, dxn: str) -> list[Replayed]:
-    """Replay what is there now, some at a time. What fails again meanwhile lies behind and is not taken twice."""
-    newest = (await client.read(dxn, limit=1, reverse=True)).entries
-    if not newest:
-        await client.config(dxn)  # refuses a queue that is not there
-        return []
-    found: list[Replayed] = []
+async def _replay_where(
+    client: Client, out: Output, dxn: str, where: LetterFilter, limit: int | None, per_second: float | None
+) -> None:
+    """Replay what a filter names, some at a time; as many as there are now, so that it ends whatever fails again."""
+    count = (await client.preview_replay(dxn, where)).count
+    wanted = count if limit is None else min(count, limit)
+    done, more, missed = 0, wanted > 0, dict[str, Replayed]()
     with progress("replaying") as step:
-        async with aclosing(_fresh(client, dxn, newest[0].position)) as parts:
-            async for part in parts:
-                found += await _replay(client, out, dxn, part, brief=True)
-                step(len(found))
-    return found
+        while more and done < wanted:
+            size = min(REPLAY_LETTERS, wanted - done)
+            part = await client.replay_where(dxn, where, limit=size, per_second=per_second)
+            for one in part.results:
+                if one.outcome != "replayed":
+                    missed[one.id] = one
+                elif out.json:
+                    out.line(one, at_once=True)
+            done += part.totals.replayed
+            more = part.more and part.totals.replayed > 0
+            step(done, wanted)
+    for one in missed.values():
+        if out.json:
+            out.line(one)
+    _judge(out, Counter({"replayed": done}) + Counter(one.outcome for one in missed.values()))
 
 
-async def _fresh(client: Client, dxn: str, last: int) -> AsyncGenerator[list[str], None]:
-    """Ids of letters up to position `last` that were not replayed yet, some at a time."""
-    part: list[str] = []
-    async with aclosing(client.iterate_dead_letters(dxn, page_size=PAGE_LETTERS)) as letters:
-        async for letter in letters:
-            if letter.position > last:
-                break
-            if letter.replayed is None:
-                part.append(letter.id)
-            if len(part) == REPLAY_LETTERS:
-                yield part
-                part = []
-    if part:
-        yield part
-
-
-def _judge(out: Output, found: Sequence[Replayed]) -> None:
+def _judge(out: Output, counts: Counter[str]) -> None:
     """Sum it up. Raises Failure where a letter could not be replayed."""
-    counts = {kind: sum(one.outcome == kind for one in found) for kind in ("replayed", "already", *MEANINGS)}
     before = f", {counts['already']} before" if counts["already"] else ""
     if not out.json:
         out.note(f"{counts['replayed']} replayed{before}")

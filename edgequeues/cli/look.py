@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 import click
@@ -19,6 +20,7 @@ from edgequeues.core.dxn import Dxn
 STATES = ("scheduled", "waiting", "ready", "leased", "backoff")
 TERMINAL_MESSAGES = 20
 LINES_MAX = 1_000  # that a head is looked for in
+LAST_CHAR = "\U0010ffff"
 TOTALS = (
     "acked",
     "retried",
@@ -102,23 +104,29 @@ def peek(
 @click.command()
 @click.argument("dxn", type=params.queue)
 @consumer
+@click.option("--after", metavar="KEY", help="Only keys after this one.")
 @click.option("--limit", "-n", type=click.IntRange(1, 1_000), help="At most so many. Default: 100.")
 @remote
-def lines(session: Session, /, dxn: Dxn, consumer: str | None, limit: int | None) -> None:
-    """Show the ordering keys of queue DXN whose messages wait, the longest lines first."""
+def lines(session: Session, /, dxn: Dxn, consumer: str | None, after: str | None, limit: int | None) -> None:
+    """Show the ordering keys of queue DXN whose messages wait, the longest lines first.
+
+    Of very many keys, the first thousand are looked at.
+    """
 
     async def work(client: Client) -> None:
-        found = await client.lines(str(dxn), consumer=consumer, limit=limit)
+        page = await client.lines(str(dxn), consumer=consumer, after=after, limit=limit)
         if session.out.json:
-            for one in found:
+            for one in page.lines:
                 session.out.line(one)
-            return
-        rows = [
-            (str(one.waiting), str(one.position), one.state, str(one.attempts), when(one.due), one.key)
-            for one in found
-        ]
-        columns = ("waiting", "head", "state", "attempts", "due", "key")
-        session.out.table(columns, rows, right=("waiting", "head", "attempts"))
+        else:
+            rows = [
+                (str(one.waiting), str(one.position), one.state, str(one.attempts), when(one.due), one.key)
+                for one in page.lines
+            ]
+            columns = ("waiting", "head", "state", "attempts", "due", "key")
+            session.out.table(columns, rows, right=("waiting", "head", "attempts"))
+        if page.resume is not None:
+            session.out.note(f"there may be more: --after {shlex.quote(page.resume)}")
 
     session.run(work)
 
@@ -151,14 +159,26 @@ def explain(session: Session, /, dxn: Dxn, object_id: str) -> None:
 
 
 async def _head(client: Client, dxn: str, told: Explanation) -> Head | None:
-    """The message that a line waits for. None: it has gone on since, or the line is not among the longest."""
-    found = {one.key: one for one in await client.lines(dxn, consumer=told.consumer, limit=LINES_MAX)}
-    line = found.get("", found.get(told.key or ""))  # only the line of a whole queue has no key
+    """The message that a line waits for. None: it has gone on since, or was not found."""
+    after = None if told.key is None else _just_before(told.key)
+    page = await client.lines(dxn, consumer=told.consumer, after=after, limit=LINES_MAX)
+    line = next((one for one in page.lines if one.key == told.key), None)
+    if line is None:  # the line of a whole queue has no key
+        page = await client.lines(dxn, consumer=told.consumer, limit=LINES_MAX)
+        line = next((one for one in page.lines if one.key == ""), None)
     if line is None:
         return None
-    page = await client.peek(dxn, consumer=told.consumer, after=line.position - 1, limit=1)
-    standing = next((one for one in page.messages if one.position == line.position), None)
+    found = await client.peek(dxn, consumer=told.consumer, after=line.position - 1, limit=1)
+    standing = next((one for one in found.messages if one.position == line.position), None)
     return None if standing is None else Head(standing, line.key)
+
+
+def _just_before(key: str) -> str | None:
+    """A text below a key with hardly any key between. None: there is no text below it that could be one."""
+    start, below = key[:-1], ord(key[-1]) - 1
+    if chr(below).isprintable():
+        return start + chr(below) + LAST_CHAR
+    return start or None
 
 
 def record(one: Standing) -> dict[str, object]:

@@ -11,7 +11,7 @@ import msgspec
 from edgequeues.cli import params
 from edgequeues.cli.render import size, when
 from edgequeues.cli.session import Failure, Session, remote
-from edgequeues.client import Client, ConfigChange, QueueConfig
+from edgequeues.client import Client, ConfigChange, LetterFilter, QueueConfig
 from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import InvalidId
 from edgequeues.core.ids import check_space
@@ -77,12 +77,14 @@ def purge(session: Session, /, dxn: Dxn, yes: bool) -> None:
     purge_queue(session, dxn, f"Delete everything in {dxn}, for good?", yes=yes)
 
 
-def purge_queue(session: Session, dxn: Dxn, question: str, *, yes: bool) -> None:
-    """Delete all that is in a queue, once that is confirmed. Raises Failure, UsageError."""
+def purge_queue(
+    session: Session, dxn: Dxn, question: str, *, yes: bool, where: LetterFilter | None = None
+) -> None:
+    """Delete all that is in a queue, or some dead letters, once that is confirmed. Raises Failure, UsageError."""
     confirm(session, question, yes=yes)
 
     async def work(client: Client) -> None:
-        deleted = await client.purge(str(dxn))
+        deleted = await client.purge(str(dxn), where)
         if session.out.json:
             session.out.line({"deleted": deleted})
         else:
@@ -199,8 +201,13 @@ def spaces(session: Session, /) -> None:
 @click.option(
     "--replace", is_flag=True, help="Set what is not named to its default; makes the queue if need be."
 )
+@click.option(
+    "--profile",
+    metavar="NAME",
+    help="Make a work queue, or set one anew: what is not named is as `work`, `switchboard` or `webhook` have it.",
+)
 @remote
-def config(session: Session, /, dxn: Dxn, changes: Sequence[str], replace: bool) -> None:
+def config(session: Session, /, dxn: Dxn, changes: Sequence[str], replace: bool, profile: str | None) -> None:
     """Show the settings of queue DXN, or change some.
 
     They are name, max_age_ms, max_entries, mutable; and of work queues on_ack, retain_acked_ms, delay_ms, depth_max,
@@ -211,13 +218,20 @@ def config(session: Session, /, dxn: Dxn, changes: Sequence[str], replace: bool)
     \b
       edgequeues config dxn:queue:demo:log
       edgequeues config dxn:queue:demo:log max_age_ms=60000 name=events
+      edgequeues config dxn:queue:demo:hooks --profile webhook
     """
+    if replace and profile is not None:
+        raise click.UsageError(
+            "what is not named is its default by --replace, the profile's by --profile: choose one"
+        )
     wanted = dict(_setting(change) for change in changes)
     whole = _as(QueueConfig, wanted) if replace else None
     some = _as(ConfigChange, wanted) if wanted and not replace else None
 
     async def work(client: Client) -> None:
-        if whole is not None:
+        if profile is not None:
+            result = await client.make_queue(str(dxn), profile, settings=some)
+        elif whole is not None:
             result = await client.configure(str(dxn), whole)
         elif some is not None:
             result = await client.reconfigure(str(dxn), some)

@@ -224,6 +224,13 @@ class Line(Struct, frozen=True):
     waiting: int
 
 
+class LinePage(Struct, frozen=True):
+    """The longest lines of those looked at. resume: the key to go on after. None: that were all."""
+
+    lines: list[Line]
+    resume: str | None = None
+
+
 class Failure(Struct, frozen=True):
     """One attempt of a dead letter. at: when it ended."""
 
@@ -270,12 +277,54 @@ class LetterPage(Struct, frozen=True):
     resume: int | None
 
 
+class LetterFilter(Struct, frozen=True, omit_defaults=True):
+    """Which dead letters of a queue: those for which all holds that is given.
+
+    reason: one of these. queue: where they come from, by name or id. key, type: of the message.
+    since, until: bounds on when they failed, both inclusive. error: a part of the last error, as it is written.
+    replayed: was a new message made of them? For purges only.
+    """
+
+    reason: tuple[Literal["exhausted", "permanent", "skipped"], ...] = ()
+    queue: str | None = None
+    key: str | None = None
+    type: str | None = None
+    since: int | None = None
+    until: int | None = None
+    error: str | None = None
+    replayed: bool | None = None
+
+
+class LetterPreview(Struct, frozen=True):
+    """What a filter names: how many, and the first ten of them."""
+
+    count: int
+    letters: list[DeadLetter]
+
+
 class Replayed(Struct, frozen=True):
     """What became of a dead letter that was to be replayed. message: the id of the message made of it.
 
-    outcome: `replayed`; `already`: `message` was made before; `no_queue`: where it came from is gone; `unknown`.
+    outcome: `replayed`; `already`: `message` was made before; `no_queue`: where it came from is gone; `later`: at
+    this pace its turn would come when the message is old already; `unknown`.
     """
 
     id: str
     message: str | None
-    outcome: Literal["replayed", "already", "no_queue", "unknown"]
+    outcome: Literal["replayed", "already", "no_queue", "later", "unknown"]
+
+
+class ReplayTotals(Struct, frozen=True):
+    """How many letters had which outcome."""
+
+    replayed: int = 0
+    no_queue: int = 0
+    later: int = 0
+
+
+class FilterReplay(Struct, frozen=True):
+    """What a replay by filter did. more: something was left when it ended. results: the first 1,000."""
+
+    totals: ReplayTotals
+    more: bool
+    results: list[Replayed]

@@ -6,7 +6,7 @@ and is, where a call fails on the way; a failure in the middle leaves the first 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 
 from edgequeues.client import answers, wire, work_answers, work_wire
 from edgequeues.client.http import Transport
@@ -17,14 +17,17 @@ from edgequeues.client.messages import (
     DeadLetter,
     Explanation,
     Failed,
+    FilterReplay,
+    LetterFilter,
     LetterPage,
-    Line,
+    LetterPreview,
+    LinePage,
     Pulled,
     Replayed,
     StandingPage,
     Start,
 )
-from edgequeues.client.values import AppendAnswer, require_many
+from edgequeues.client.values import AppendAnswer, ConfigChange, QueueConfig, require_many
 
 PAGE_LETTERS = 1_000
 
@@ -148,10 +151,15 @@ class WorkVerbs:
         answer = await self._transport.send(work_wire.explain(dxn, object_id))
         return answers.decoded(answer, work_answers.Explained).consumers
 
-    async def lines(self, dxn: str, *, consumer: str | None = None, limit: int | None = None) -> list[Line]:
-        """Return the ordering keys whose messages wait, the longest lines first. limit: 1 to 1,000. None: 100."""
-        answer = await self._transport.send(work_wire.lines(dxn, consumer=consumer, limit=limit))
-        return answers.decoded(answer, work_answers.Lines).lines
+    async def lines(
+        self, dxn: str, *, consumer: str | None = None, after: str | None = None, limit: int | None = None
+    ) -> LinePage:
+        """Return ordering keys whose messages wait, the longest lines first of those looked at: 1,000 keys at most.
+
+        after: a key, as `resume` gives it. limit: 1 to 1,000. None: 100.
+        """
+        call = work_wire.lines(dxn, consumer=consumer, after=after, limit=limit)
+        return answers.decoded(await self._transport.send(call), LinePage)
 
     # -- consumers ---------------------------------------------------------------------------------------
 
@@ -195,23 +203,66 @@ class WorkVerbs:
             if after is None:
                 return
 
-    async def replay(self, dxn: str, object_ids: Iterable[str]) -> list[Replayed]:
+    async def replay(
+        self, dxn: str, object_ids: Iterable[str], *, per_second: float | None = None
+    ) -> list[Replayed]:
         """Make new messages of dead letters, where they came from, in the order in which they were pushed.
 
         A letter is replayed once: a second time answers `already`. Of more than 1,000 ids, each thousand is
-        ordered by itself.
+        ordered by itself. per_second: spreads the new messages by their due times.
         """
         found: list[Replayed] = []
         for part in work_wire.parts(object_ids):
-            answer = await self._transport.send(work_wire.replay(dxn, part))
-            found += answers.decoded(answer, work_answers.Replays).results
+            call = work_wire.replay(dxn, part, per_second=per_second)
+            found += answers.decoded(await self._transport.send(call), work_answers.Replays).results
         return found
+
+    async def replay_where(
+        self,
+        dxn: str,
+        where: LetterFilter | None = None,
+        *,
+        limit: int | None = None,
+        per_second: float | None = None,
+    ) -> FilterReplay:
+        """Replay the dead letters a filter names (None: all) that were not yet, in the order of their pushes.
+
+        limit: no more than so many. What dies again meanwhile is left to the next call. Repeated by itself only
+        without a limit.
+        """
+        call = work_wire.replay_where(dxn, where or LetterFilter(), limit=limit, per_second=per_second)
+        return answers.decoded(await self._transport.send(call), FilterReplay)
+
+    async def preview_replay(self, dxn: str, where: LetterFilter | None = None) -> LetterPreview:
+        """Count what `replay_where` would replay, and return the first ten. Changes nothing."""
+        call = work_wire.preview(dxn, where or LetterFilter())
+        return work_answers.preview(await self._transport.send(call))
 
     # -- queues ------------------------------------------------------------------------------------------
 
-    async def purge(self, dxn: str) -> int:
-        """Delete all that is in a queue now; return how many entries are gone. What is pushed later stays."""
-        return answers.decoded(await self._transport.send(work_wire.purge(dxn)), answers.Deleted).deleted
+    async def purge(self, dxn: str, where: LetterFilter | None = None) -> int:
+        """Delete all that is in a queue now, or the dead letters a filter names; return how many are gone.
+
+        What comes later stays.
+        """
+        call = work_wire.purge(dxn, where)
+        return answers.decoded(await self._transport.send(call), answers.Deleted).deleted
+
+    async def make_queue(
+        self,
+        dxn: str,
+        profile: str = "work",
+        *,
+        settings: ConfigChange | None = None,
+        rules: Mapping[str, object] | None = None,
+    ) -> QueueConfig:
+        """Make a work queue with the consumer `default`, or set one anew; return its settings.
+
+        profile: `work`, `switchboard` or `webhook`: what the settings and rules are that are not said here.
+        rules: some of the consumer's, by the names they have in ConsumerRules.
+        """
+        call = work_wire.make_queue(dxn, profile, settings=settings, rules=rules)
+        return answers.decoded(await self._transport.send(call), QueueConfig)
 
     async def remove(self, dxn: str) -> None:
         """Remove a queue with all that is in it and its consumers. Raises Refused: `queue_not_found`."""

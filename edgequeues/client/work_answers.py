@@ -14,7 +14,7 @@ from edgequeues.client.messages import (
     Explanation,
     Failure,
     LetterPage,
-    Line,
+    LetterPreview,
     Message,
     Pulled,
     Replayed,
@@ -131,10 +131,11 @@ class Explained(Struct, frozen=True):
     consumers: list[Explanation]
 
 
-class Lines(Struct, frozen=True):
-    """The longest lines first."""
+class WirePreview(Struct, frozen=True):
+    """What a filter names, as it stands in an answer."""
 
-    lines: list[Line]
+    count: int
+    letters: list[WireLetter]
 
 
 def pulled(answer: Answer) -> Pulled:
@@ -176,6 +177,13 @@ def letters(answer: Answer) -> LetterPage:
     body = Text(checked(answer))
     found = body.decode(WireLetters)
     return LetterPage([_letter(body, one) for one in found.letters], found.resume)
+
+
+def preview(answer: Answer) -> LetterPreview:
+    """Return what a filter names."""
+    body = Text(checked(answer))
+    found = body.decode(WirePreview)
+    return LetterPreview(found.count, [_letter(body, one) for one in found.letters])
 
 
 def _message(body: Text, wire: WireMessage) -> Message:

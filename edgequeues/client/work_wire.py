@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from edgequeues.client.messages import ConsumerRules, Failed, Start
-from edgequeues.client.values import NewEntry
+from edgequeues.client.messages import ConsumerRules, Failed, LetterFilter, Start
+from edgequeues.client.values import ConfigChange, NewEntry
 from edgequeues.client.wire import JSON, RANGE_DELETE_PATIENCE_S, Call, Pairs, entry_text, pairs, path_of
 
 T = TypeVar("T")
@@ -111,9 +111,10 @@ def explain(dxn: str, object_id: str) -> Call:
     return Call("GET", path_of(dxn, "explain"), query=pairs(id=object_id), repeatable=True)
 
 
-def lines(dxn: str, *, consumer: str | None, limit: int | None) -> Call:
+def lines(dxn: str, *, consumer: str | None, after: str | None, limit: int | None) -> Call:
     """Fetch the ordering keys whose messages wait."""
-    return Call("GET", path_of(dxn, "lines"), query=pairs(consumer=consumer, limit=limit), repeatable=True)
+    query = pairs(consumer=consumer, after=after, limit=limit)
+    return Call("GET", path_of(dxn, "lines"), query=query, repeatable=True)
 
 
 def dead(dxn: str, *, after: int | None, limit: int | None) -> Call:
@@ -121,14 +122,39 @@ def dead(dxn: str, *, after: int | None, limit: int | None) -> Call:
     return Call("GET", path_of(dxn, "dead"), query=pairs(after=after, limit=limit), repeatable=True)
 
 
-def replay(dxn: str, object_ids: Sequence[str]) -> Call:
+def replay(dxn: str, object_ids: Sequence[str], *, per_second: float | None) -> Call:
     """Make messages of dead letters. Repeatable: each letter is replayed once."""
-    return _post(dxn, "replay", {"ids": object_ids}, repeatable=True)
+    return _post(dxn, "replay", {"ids": object_ids, "per_second": per_second}, repeatable=True)
 
 
-def purge(dxn: str) -> Call:
-    """Delete all that is in a queue now."""
-    return Call("POST", path_of(dxn, "purge"), patience_s=RANGE_DELETE_PATIENCE_S)
+def replay_where(dxn: str, where: LetterFilter, *, limit: int | None, per_second: float | None) -> Call:
+    """Make messages of the dead letters a filter names. With a limit a second call would replay as many again."""
+    said = {"filter": where, "limit": limit, "per_second": per_second}
+    return _post(dxn, "replay", said, repeatable=limit is None, patience_s=RANGE_DELETE_PATIENCE_S)
+
+
+def preview(dxn: str, where: LetterFilter) -> Call:
+    """Count the dead letters a filter names."""
+    said = {"filter": where, "preview": True}
+    return _post(dxn, "replay", said, repeatable=True, patience_s=RANGE_DELETE_PATIENCE_S)
+
+
+def purge(dxn: str, where: LetterFilter | None) -> Call:
+    """Delete all that is in a queue now, or the dead letters a filter names."""
+    if where is None:
+        return Call("POST", path_of(dxn, "purge"), patience_s=RANGE_DELETE_PATIENCE_S)
+    return _post(dxn, "purge", {"filter": where}, patience_s=RANGE_DELETE_PATIENCE_S)
+
+
+def make_queue(
+    dxn: str, profile: str, *, settings: ConfigChange | None, rules: Mapping[str, object] | None
+) -> Call:
+    """Make a work queue by a profile, or set one anew."""
+    said: dict[str, object] = msgspec.to_builtins(settings or ConfigChange())
+    said["profile"] = profile
+    if rules:
+        said["consumer"] = rules
+    return Call("PUT", path_of(dxn, "config"), headers=(JSON,), body=msgspec.json.encode(said))
 
 
 def parts(items: Iterable[T]) -> Iterator[list[T]]:

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from edgequeues.cli import dlq
-from edgequeues.client import Client, Replayed
+from edgequeues.client import Client, FilterReplay
 
 from .shell import Shell
 
@@ -104,16 +103,15 @@ def test_what_fails_again_while_all_are_replayed_is_left(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bury(shell, "a", "b", "c")
-    replay = Client.replay
+    replay_where = Client.replay_where
 
-    async def replay_and_fail(client: Client, dxn: str, ids: Sequence[str]) -> list[Replayed]:
-        found = await replay(client, dxn, ids)
+    async def replay_and_fail(client: Client, dxn: str, *args: Any, **kwargs: Any) -> FilterReplay:
+        found = await replay_where(client, dxn, *args, **kwargs)
         messages = (await client.pull(J, batch=100)).messages
         await client.retry(J, [one.lease for one in messages], permanent=True)
         return found
 
-    monkeypatch.setattr(Client, "replay", replay_and_fail)
-    monkeypatch.setattr(dlq, "PAGE_LETTERS", 2)
+    monkeypatch.setattr(Client, "replay_where", replay_and_fail)
     monkeypatch.setattr(dlq, "REPLAY_LETTERS", 1)
     assert len(shell.ok("dlq", "replay", D, "--all").records) == 3
     assert [one["letter"]["replayedAt"] is None for one in letters(shell)] == [False] * 3 + [True] * 3
@@ -130,6 +128,63 @@ def test_a_letter_that_cannot_be_replayed_is_exit_code_1_and_says_why(shell: She
     assert "there is no such dead letter" in result.err
 
 
+def test_a_filter_says_which_letters_are_replayed(shell: Shell) -> None:
+    bury(shell, "a", "b")
+    shell.ok("push", J, "1", "--id", "c", "--key", "k", "--type", "t")
+    [message] = shell.ok("pull", J).records
+    shell.ok("retry", J, message["lease"], "--permanent", "--error", "a timeout it was")
+    shell.ok("push", J, "1", "--id", "d")
+    shell.ok("skip", J, "d")
+
+    def preview(*which: str) -> list[str]:
+        [found] = shell.ok("dlq", "replay", D, "--preview", *which).records
+        assert found["count"] == len(found["letters"])
+        return [one["letter"]["originalMessageId"] for one in found["letters"]]
+
+    assert preview("--all") == ["a", "b", "c", "d"]
+    assert preview("--error", "timeout") == preview("--key", "k") == preview("--type", "t") == ["c"]
+    assert preview("--reason", "skipped") == ["d"]
+    assert preview("--reason", "skipped", "--reason", "permanent", "--from", "jobs") == ["a", "b", "c", "d"]
+    assert preview("--since", "2999-01-01") == preview("--until", "1h") == preview("--from", "other") == []
+    assert shell.ok("peek", J).records == []
+    shown = shell.ok("dlq", "replay", D, "--preview", "--error", "bad", terminal=True)
+    assert "2 would be replayed" in shown.err
+    [replayed] = shell.ok("dlq", "replay", D, "--reason", "permanent", "--limit", "1").records
+    assert replayed["outcome"] == "replayed"
+    assert preview("--reason", "permanent") == ["b", "c"]
+
+
+def test_a_replay_can_be_spread_over_time(shell: Shell) -> None:
+    bury(shell, "a", "b", "c")
+    shell.ok("dlq", "replay", D, "--all", "--per-second", "0.01")
+    assert [one["state"] for one in shell.ok("peek", J).records] == ["ready", "scheduled", "scheduled"]
+
+
+def test_a_purge_can_leave_what_the_options_do_not_select(shell: Shell) -> None:
+    bury(shell, "a", "b", "c")
+    shell.ok("dlq", "replay", D, letters(shell)[1]["id"])
+    assert shell.ok("dlq", "purge", D, "--replayed", "--yes").records == [{"deleted": 1}]
+    assert shell.ok("dlq", "purge", D, "--not-replayed", "--error", "no such", "--yes").records == [
+        {"deleted": 0}
+    ]
+    assert [one["letter"]["originalMessageId"] for one in letters(shell)] == ["a", "c"]
+    assert shell("dlq", "purge", D, "--error", "bad").code == 2
+    assert shell.ok("dlq", "purge", D, "--error", "bad", "--yes").records == [{"deleted": 2}]
+
+
+def test_letters_whose_queue_is_gone_do_not_keep_others_from_being_replayed(shell: Shell) -> None:
+    bury(shell, "a")
+    shell.ok("push", "dxn:queue:demo:gone", "1")
+    shell.ok("consumer", "set", "dxn:queue:demo:gone", "default", "dead_letters=jobs-dlq")
+    [message] = shell.ok("pull", "dxn:queue:demo:gone").records
+    shell.ok("retry", "dxn:queue:demo:gone", message["lease"], "--permanent")
+    shell.ok("remove", "dxn:queue:demo:gone", "--yes")
+    result = shell("dlq", "replay", D, "--all")
+    assert result.code == 1
+    assert sorted(one["outcome"] for one in result.records) == ["no_queue", "replayed"]
+    assert "1 not replayed: the queue they came from is gone" in result.err
+
+
 def test_dead_letters_are_purged_only_after_a_yes(shell: Shell) -> None:
     bury(shell, "a", "b")
     assert shell("dlq", "purge", D).code == 2
@@ -141,7 +196,18 @@ def test_dead_letters_are_purged_only_after_a_yes(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    "args", [("replay", D), ("replay", D, "a", "--all"), ("list", D, "-n", "0"), ("show", D), ("bury", D)]
+    "args",
+    [
+        ("replay", D),
+        ("replay", D, "a", "--all"),
+        ("replay", D, "--all", "--key", "k"),
+        ("replay", D, "a", "--preview"),
+        ("replay", D, "--reason", "bored"),
+        ("replay", D, "--all", "--per-second", "0"),
+        ("list", D, "-n", "0"),
+        ("show", D),
+        ("bury", D),
+    ],
 )
 def test_wrong_usage_is_exit_code_2(shell: Shell, args: tuple[str, ...]) -> None:
     assert shell("dlq", *args).code == 2

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from edgequeues.cli.telling import Head, sentence
@@ -34,6 +36,19 @@ def test_a_message_behind_others_says_behind_whom_and_what_they_wait_for(keyed: 
     said = explained(keyed, "d")
     assert said.startswith("it waits behind 3 messages of key k; the head, a, is leased by w until 2")
     assert explained(keyed, "b").startswith("it waits behind 1 message of key k; the head, a,")
+
+
+def test_the_head_of_a_line_is_found_among_very_many(shell: Shell) -> None:
+    shell.ok("config", J, "--replace", "kind=work")
+    shell.ok("consumer", "remove", J, "default", "--yes")
+    shell.ok("consumer", "set", J, "mailer", "ordering=per_key")
+    others = [json.dumps({"data": 1, "key": f"k{n}"}) for n in range(1_100)]
+    shell.ok("push", J, "--envelope", stdin="\n".join(2 * others).encode())
+    for key in ("kz", "k\xa2", "k\U000e0101"):
+        shell.ok("push", J, "1", "--key", key, "--id", f"head-{len(key.encode())}")
+        shell.ok("push", J, "1", "--key", key, "--id", f"next-{len(key.encode())}")
+        said = explained(shell, f"next-{len(key.encode())}")
+        assert f"the head, head-{len(key.encode())}, is ready" in said
 
 
 def test_in_a_queue_worked_in_order_the_whole_queue_is_the_line(shell: Shell) -> None:

@@ -138,3 +138,13 @@ def test_what_cannot_be_undone_wants_a_yes(shell: Shell, command: str) -> None:
 def test_a_queue_made_by_its_settings_can_be_a_work_queue(shell: Shell) -> None:
     shell.ok("config", J, "--replace", "kind=work", "on_ack=delete")
     assert [one["name"] for one in shell.ok("consumer", "list", J).records] == ["default"]
+
+
+def test_a_queue_can_be_made_by_a_profile(shell: Shell) -> None:
+    hooks = "dxn:queue:demo:hooks"
+    [made] = shell.ok("config", hooks, "--profile", "webhook", "depth_max=5").records
+    assert (made["kind"], made["max_age_ms"], made["depth_max"]) == ("work", 86_400_000, 5)
+    [consumer] = shell.ok("consumer", "list", hooks).records
+    assert consumer["config"]["ordering"] == "fifo"
+    assert "[invalid_request]" in shell("config", hooks, "--profile", "none").err
+    assert shell("config", hooks, "--profile", "webhook", "--replace").code == 2

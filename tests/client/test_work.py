@@ -17,11 +17,12 @@ from edgequeues.client import (
     Ended,
     Explanation,
     Failed,
+    LetterFilter,
     Line,
+    LinePage,
     NewEntry,
     QueueConfig,
     Refused,
-    Replayed,
     Unreachable,
 )
 from edgequeues.core import backoff
@@ -260,6 +261,7 @@ async def test_peeking_and_explaining_say_where_messages_stand() -> None:
         "data": [1],
     }
     ended = {"attempt": 1, "ending": "retried", "worker": "w", "began": 1, "ended": 2, "error": "e"}
+    waits_for = {"position": 1, "state": "leased", "attempts": 1, "due": 5}
     told = {
         "consumer": "default",
         "why": "behind",
@@ -275,55 +277,16 @@ async def test_peeking_and_explaining_say_where_messages_stand() -> None:
     client, script = scripted(
         ok({"messages": [standing], "resume": 3}),
         ok({"id": "a", "consumers": [told]}),
-        ok(
-            {"lines": [{"key": "k", "position": 1, "state": "leased", "attempts": 1, "due": 5, "waiting": 3}]}
-        ),
+        ok({"lines": [{**waits_for, "key": "k", "waiting": 3}], "resume": "z"}),
     )
     page = await client.peek(Q, states=["leased", "ready"], after=2, limit=1)
     assert (page.resume, page.messages[0].worker, page.messages[0].data) == (3, "w", [1])
     assert script.requests[0].url.params.get_list("state") == ["leased", "ready"]
     [explanation] = await client.explain(Q, "a")
     assert (explanation.why, explanation.behind, explanation.history[0].error) == ("behind", 3, "e")
-    assert await client.lines(Q, consumer="c", limit=5) == [Line("k", 1, "leased", 1, 5, 3)]
-
-
-def letter(position: int) -> dict[str, object]:
-    error = {"attempt": 1, "at": 2, "worker": None, "ending": "failed", "message": "e"}
-    said = {
-        "originalMessage": {"n": position},
-        "originalMessageId": "o",
-        "originalQueue": "jobs",
-        "consumer": "default",
-        "reason": "permanent",
-        "lastError": "e",
-        "errors": [error],
-        "attempts": 1,
-        "firstSeenAt": 1,
-        "lastSeenAt": 1,
-        "failedAt": 2,
-        "replayedAt": None,
-        "newMessageId": None,
-    }
-    return {"id": f"d{position}", "position": position, "letter": said}
-
-
-async def test_dead_letters_are_listed_through_all_pages_and_replayed() -> None:
-    client, script = scripted(
-        ok({"letters": [letter(1), letter(2)], "resume": 2}),
-        ok({"letters": [letter(3)], "resume": None}),
-        ok({"results": [{"id": "d1", "message": "m", "outcome": "replayed"}]}),
-    )
-    letters = [one async for one in client.iterate_dead_letters(Q, page_size=2)]
-    assert [(one.id, one.raw, one.errors[0].message) for one in letters] == [
-        ("d1", b'{"n":1}', "e"),
-        ("d2", b'{"n":2}', "e"),
-        ("d3", b'{"n":3}', "e"),
-    ]
-    assert [dict(request.url.params) for request in script.requests] == [
-        {"limit": "2"},
-        {"after": "2", "limit": "2"},
-    ]
-    assert await client.replay(Q, ["d1"]) == [Replayed("d1", "m", "replayed")]
+    page_of_lines = await client.lines(Q, consumer="c", after="j", limit=5)
+    assert page_of_lines == LinePage([Line("k", 1, "leased", 1, 5, 3)], "z")
+    assert dict(script.requests[2].url.params) == {"consumer": "c", "after": "j", "limit": "5"}
 
 
 async def test_queues_are_purged_removed_and_messages_skipped() -> None:
@@ -346,6 +309,7 @@ async def test_queues_are_purged_removed_and_messages_skipped() -> None:
         (Explanation, models.Explanation),
         (Ended, models.Ended),
         (Line, models.Line),
+        (LetterFilter, models.LetterFilter),
         (Failed, models.Retry),
     ],
 )

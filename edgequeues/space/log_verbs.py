@@ -113,7 +113,7 @@ class LogVerbs(SpaceBase):
         return Purge(row.purge_ts, completed=row.purge_ts is not None and not left)
 
     def _clear(self, row: Queue, low: int, end: int, at: int) -> tuple[int, int | None]:
-        """Delete entries from above `low` up to `end`; return how many, and where to go on after if there are more."""
+        """Delete entries from above `low` up to `end`; return how many, and after which to go on if there are more."""
         past = retention.aged_ts(row, at)
         victims = log.between(self.db, row.queue_id, low, end, ENTRIES_MAX + 1, at=at, aged_ts=past)
         some = retention.within(victims[:ENTRIES_MAX], retention.SWEEP_BYTES)

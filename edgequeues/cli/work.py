@@ -16,7 +16,7 @@ from edgequeues.cli.executing import Commands, missing, surroundings
 from edgequeues.cli.pull import consumer as of_consumer
 from edgequeues.cli.render import Output
 from edgequeues.cli.session import Session, explain, remote
-from edgequeues.client import Client, ClientError, Handled, Retry, Tally, Worker
+from edgequeues.client import Client, ClientError, Handled, Retry, Worker
 from edgequeues.client.worker import FOR_EVER, LEASE_MS_MIN, Until
 from edgequeues.core.dxn import Dxn
 
@@ -135,11 +135,15 @@ class Teller:
         """Say something beside the results."""
         self._out.note(f"edgequeues: {text}")
 
-    def tally(self, tally: Tally) -> None:
-        """Sum it up."""
-        counts = msgspec.to_builtins(tally)
+    def end(self, worker: Worker, until: Until) -> None:
+        """Sum it up; after a drain, say what is left and why."""
+        counts = msgspec.to_builtins(worker.tally)
         said = [f"{count} {name.replace('_', ' ')}" for name, count in counts.items() if count]
         self.note(", ".join(said) or "no messages")
+        if until == "empty" and worker.seen.paused:
+            self.note("the queue is paused: nothing is handed out until `edgequeues resume`")
+        elif until == "empty" and worker.seen.backlog:
+            self.note(f"not ready and left: {worker.seen.backlog}; `edgequeues peek` shows them")
 
 
 def _worker(
@@ -184,7 +188,7 @@ async def _work(worker: Worker, teller: Teller, until: Until) -> None:
         raise teller.deaf
     if fault is not None:
         raise fault
-    teller.tally(worker.tally)
+    teller.end(worker, until)
 
 
 async def _heed_signals(

@@ -22,7 +22,7 @@ from msgspec import structs
 from edgequeues.client.errors import BadAnswer, ClientError, Refused
 from edgequeues.client.handling import Bell, Did, GiveUp, Handled, Held, Tally, TryAgain
 from edgequeues.client.http import Retry
-from edgequeues.client.messages import Answered, Failed, LeaseOutcome, Message
+from edgequeues.client.messages import Answered, Failed, LeaseOutcome, Message, Pulled
 from edgequeues.client.work import WorkVerbs
 
 Until = Literal["stopped", "empty", "once"]
@@ -34,7 +34,7 @@ BEATS = 3  # times a lease is extended before it would lapse
 AGAIN_S = 1.0  # after an extension that failed
 POLL_S_MIN = 1.0  # an empty long poll that took less was cut short: the next one waits
 LAST_WORDS_S = 5.0  # for giving back what is left when `run` is cancelled
-FOR_EVER = Retry(attempts_max=1 << 62, delay_max_s=10.0)
+FOR_EVER = Retry(attempts_max=1 << 62, delay_max_s=10.0, retry_after_max_s=math.inf)
 
 
 class Worker:
@@ -48,6 +48,7 @@ class Worker:
     timeout_s: how long a handler may run. None: no limit.
     wait_s: seconds of each long poll, up to 60. grace_s: what handlers are given after `stop`.
     retry: how often and how soon it tries again while the server is away or busy. By default for ever.
+    tally, seen: how many messages ended how so far, and what the last pull gave.
     on_handled: told of every message. on_away: told the error when the server cannot be reached or does not serve,
         and None when it does again.
     """
@@ -78,6 +79,7 @@ class Worker:
                 f"lease_ms is at least {LEASE_MS_MIN}: a shorter lease could lapse between extensions"
             )
         self.tally = Tally()
+        self.seen = Pulled([], paused=False, backlog=0)  # the last pull
         self._client = client
         self._dxn = dxn
         self._handle = handle
@@ -177,6 +179,7 @@ class Worker:
                 worker=self._name,
                 wait_s=wait_s,
             )
+            self.seen = pulled
             self._is_back()
         stopped, self._pulling = self._pulling.cancelled_caught, None
         return [] if stopped else pulled.messages

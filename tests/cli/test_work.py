@@ -144,6 +144,15 @@ def test_once_ends_with_what_one_pull_gives(shell: Shell) -> None:
     assert (result.out, "no messages" in result.err) == ("", True)
 
 
+def test_a_drain_says_what_it_leaves(one: Shell) -> None:
+    assert "not ready and left: 1" in worked(one, "exit 1").err
+    one.ok("pause", J)
+    assert "edgequeues resume" in worked(one, "true").err
+    one.ok("purge", J, "--yes")
+    one.ok("resume", J)
+    assert worked(one, "true").err == "edgequeues: no messages\n"
+
+
 def test_a_person_is_told_in_words(one: Shell) -> None:
     out = one.ok("work", J, "--exec", "echo bad >&2; exit 65", "--drain", terminal=True).out
     assert out.split()[:5] == ["given", "up", "a", "attempt", "1"]

@@ -3,11 +3,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx
 import pytest
 import trio
 
 from edgequeues.client import Client, Message, NewEntry, Refused, Retry, Tally, Unreachable, Worker
 
+from .script import problem, scripted
 from .working import Log, Way, serving
 
 Q = "dxn:queue:demo:jobs"
@@ -220,3 +222,11 @@ async def test_a_message_that_was_acked_is_not_lost_while_the_answer_is_on_its_w
     worker = Worker(client, Q, log, lease_ms=3_000, on_handled=log.told.append)
     assert await worker.run(until="once") == Tally(acked=1)
     assert way.paths.count("extend") > 1
+
+
+async def test_a_server_that_asks_to_be_left_alone_is_for_as_long_as_it_says() -> None:
+    nothing = httpx.Response(200, json={"messages": []})
+    client, _ = scripted(problem(503, "overloaded", retry_after="300"), problem(500, "internal"), nothing)
+    start_s = trio.current_time()
+    assert await Worker(client, Q, Log()).run(until="empty") == Tally()
+    assert 300 <= trio.current_time() - start_s < 302

@@ -25,6 +25,7 @@ from edgequeues.http.cloudflare_codec import (
 )
 from edgequeues.http.cloudflare_errors import Refused
 from edgequeues.http.routes import Dialect, Request, Response, Route
+from edgequeues.http.work import for_push
 from edgequeues.models import Backlog, NewEntry
 from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
@@ -62,11 +63,7 @@ def dialect(router: Router) -> Dialect:
 
     async def push(request: Request, entries: list[NewEntry]) -> Response:
         dxn = address(request)
-        may_make = request.caller.may("create", dxn.space, dxn.queue)
-        if may_make:
-            space = await router.make(dxn, stranger=request.caller.stranger)
-        else:
-            space = await router.require(dxn)
+        space, may_make = await for_push(router, request, dxn)
         backlog = await space.call(turns.push, dxn.queue, entries, make=may_make)
         return Response(codec.encode({"metadata": {"metrics": _metrics(backlog)}}))
 

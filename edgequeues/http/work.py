@@ -43,11 +43,7 @@ def _working(router: Router, waits: Waits, body_bytes_max: int) -> list[Route]:
         """Append messages; the first push makes the queue with its consumer `default`, where the caller may."""
         dxn = _queue(request)
         entries = envelope.entries(await json_body(request, body_bytes_max))
-        may_make = request.caller.may("create", dxn.space, dxn.queue)
-        if may_make:
-            space = await router.make(dxn, stranger=request.caller.stranger)
-        else:
-            space = await router.require(dxn)
+        space, may_make = await for_push(router, request, dxn)
         answer = await space.call(SpaceShard.push, dxn.queue, entries, make=may_make)
         return Response(codec.encode(answer))
 
@@ -102,6 +98,14 @@ def _working(router: Router, waits: Waits, body_bytes_max: int) -> list[Route]:
         Route("POST", "/v1/{dxn}/release", release, "pull"),
         Route("POST", "/v1/{dxn}/extend", extend, "pull"),
     ]
+
+
+async def for_push(router: Router, request: Request, dxn: Dxn) -> tuple[Ref[SpaceShard], bool]:
+    """The space to push to, and whether the push may make its queue. Raises QueueNotFound, as `Router.make` does."""
+    may_make = request.caller.may("create", dxn.space, dxn.queue)
+    if may_make:
+        return await router.make(dxn, stranger=request.caller.stranger), True
+    return await router.require(dxn), False
 
 
 def _consuming(router: Router, waits: Waits) -> list[Route]:

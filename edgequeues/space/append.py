@@ -8,8 +8,8 @@ from random import Random
 import apsw
 
 from edgequeues.core import ids, versions
-from edgequeues.core.errors import DuplicateId, EntryExists
-from edgequeues.models import Appended, NewEntry
+from edgequeues.core.errors import DuplicateId, EntryExists, InvalidRequest
+from edgequeues.models import PRIORITY, Appended, NewEntry
 from edgequeues.space import log, retention
 from edgequeues.space.log import Row, Victim
 from edgequeues.space.queues import Queue
@@ -139,6 +139,13 @@ class Append:
         if due is None:
             due = self.at + (self.queue.delay_ms if entry.delay_ms is None else entry.delay_ms)
         return due if due > self.at else None
+
+
+def check_priorities(queue: Queue, entries: Sequence[NewEntry]) -> None:
+    """Raises InvalidRequest where one asks to be handed out before others that it stands behind."""
+    fifo = any(one.config.ordering == "fifo" for one in queue.consumers)
+    if fifo and any(entry.priority != PRIORITY for entry in entries):
+        raise InvalidRequest("priority: a fifo queue keeps its order")
 
 
 def _size(data: str) -> int:

@@ -24,6 +24,7 @@ from edgequeues.models import (
     RangeQuery,
 )
 from edgequeues.space import consumers, dedup, log, pages, queues, retention
+from edgequeues.space.append import check_priorities
 from edgequeues.space.base import SpaceBase
 from edgequeues.space.queues import Queue
 from shards.shard import grows
@@ -43,9 +44,11 @@ class LogVerbs(SpaceBase):
 
         An unknown queue is made. `actor` names the writer in versions. An object with identical data stays as it
         is, whatever else the entry says; one whose stated version is not above the stored one, too. What is beyond
-        max_entries goes from the front. Raises EntryExists, VersionAhead, DuplicateId, NameTaken.
+        max_entries goes from the front. Raises EntryExists, VersionAhead, DuplicateId, NameTaken,
+        InvalidRequest for a priority in a fifo queue.
         """
         row = self._find(queue) or self._make(queue, QueueConfig())
+        check_priorities(row, entries)
         return self._put(row, entries, actor)
 
     def read(self, queue: str, ask: RangeQuery) -> Page:
@@ -113,7 +116,7 @@ class LogVerbs(SpaceBase):
         return Purge(row.purge_ts, completed=row.purge_ts is not None and not left)
 
     def _clear(self, row: Queue, low: int, end: int, at: int) -> tuple[int, int | None]:
-        """Delete entries from above `low` up to `end`; return how many, and after which to go on if there are more."""
+        """Delete entries from above `low` up to `end`; return how many, and after which to go on, if at all."""
         past = retention.aged_ts(row, at)
         victims = log.between(self.db, row.queue_id, low, end, ENTRIES_MAX + 1, at=at, aged_ts=past)
         some = retention.within(victims[:ENTRIES_MAX], retention.SWEEP_BYTES)

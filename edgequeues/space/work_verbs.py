@@ -18,7 +18,6 @@ from edgequeues.core.errors import (
 from edgequeues.core.leases import Lease
 from edgequeues.core.lifecycle import State
 from edgequeues.models import (
-    PRIORITY,
     WORK_QUEUE,
     AppendAnswer,
     Backlog,
@@ -35,6 +34,7 @@ from edgequeues.models import (
     Verdict,
 )
 from edgequeues.space import consumers, deliveries, explaining, log, standings
+from edgequeues.space.append import check_priorities
 from edgequeues.space.base import DEFAULT, SpaceBase
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.desk import Desk
@@ -65,7 +65,7 @@ class WorkVerbs(SpaceBase):
             raise QueueNotFound(f"queue {queue}")
         if row is None:
             row = self._make_worked(queue, WORK_QUEUE, ConsumerConfig())
-        self._check_priorities(row, entries)
+        check_priorities(row, entries)
         return self._put(row, entries, actor)
 
     # -- consumers --------------------------------------------------------------------------------------
@@ -261,11 +261,6 @@ class WorkVerbs(SpaceBase):
             return lease
         # Of a consumer that is gone, or of another queue.
         return lease if consumers.queue_of(self.db, lease.consumer) is None else None
-
-    def _check_priorities(self, row: Queue, entries: Sequence[NewEntry]) -> None:
-        fifo = any(one.config.ordering == "fifo" for one in row.consumers)
-        if fifo and any(entry.priority != PRIORITY for entry in entries):
-            raise InvalidRequest("priority: a fifo queue keeps its order")
 
     def _lease_key(self) -> bytes:
         key = self._home().lease_key

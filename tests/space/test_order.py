@@ -85,8 +85,9 @@ def test_priority_decides_between_lines_and_never_within_one(space: Space) -> No
 
 def test_a_fifo_queue_takes_no_priorities(space: Space) -> None:
     jobs = Jobs(space, ConsumerConfig(ordering="fifo"))
-    with pytest.raises(InvalidRequest, match="priority"):
-        turn(space, SpaceShard.push, "jobs", [NewEntry("1"), NewEntry("2", priority=9)])
+    for verb in (SpaceShard.push, SpaceShard.append):
+        with pytest.raises(InvalidRequest, match="priority"):
+            turn(space, verb, "jobs", [NewEntry("1"), NewEntry("2", priority=9)])
     assert jobs.pull() == []
 
 

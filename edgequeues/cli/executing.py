@@ -130,8 +130,9 @@ async def _listen(process: trio.Process, said: LastLine) -> None:
     async with process.stderr:
         while piece := await process.stderr.receive_some(PIECE_BYTES):
             said.feed(piece)
-            sys.stderr.buffer.write(piece)
-            sys.stderr.buffer.flush()
+            with suppress(OSError):  # nobody listens there any more, which is no fault of the message
+                sys.stderr.buffer.write(piece)
+                sys.stderr.buffer.flush()
 
 
 async def _end(process: trio.Process) -> None:

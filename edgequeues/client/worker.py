@@ -261,12 +261,8 @@ class Worker:
         try:
             with anyio.move_on_after(self._timeout_s) as limit:
                 await self._handle(message)
-        except GiveUp as reason:
-            return Failed(lease, error=_error(str(reason)), permanent=True)
-        except TryAgain as reason:
-            return Failed(lease, delay_ms=reason.delay_ms, error=_error(str(reason)))
         except Exception as fault:
-            return Failed(lease, error=_error(f"{type(fault).__name__}: {fault}"))
+            return _failed(lease, fault)
         if limit.cancelled_caught:
             return Failed(lease, error=f"not done within {self._timeout_s:g} s")
         return None
@@ -371,6 +367,17 @@ class Worker:
         while not self._stopping and (left_s := ends_s - anyio.current_time()) > 0:
             with anyio.move_on_after(left_s):
                 await self._changes.wait()
+
+
+def _failed(lease: str, fault: BaseException) -> Failed:
+    """What to say of a message whose handler raised; a task group of the handler may be around it."""
+    while isinstance(fault, BaseExceptionGroup) and len(fault.exceptions) == 1:
+        fault = fault.exceptions[0]
+    if isinstance(fault, GiveUp):
+        return Failed(lease, error=_error(str(fault)), permanent=True)
+    if isinstance(fault, TryAgain):
+        return Failed(lease, delay_ms=fault.delay_ms, error=_error(str(fault)))
+    return Failed(lease, error=_error(f"{type(fault).__name__}: {fault}"))
 
 
 def _error(text: str) -> str | None:

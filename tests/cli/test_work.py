@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from typing import Any
 
 import pytest
+import trio
 
 from edgequeues.cli import executing
-from edgequeues.client import Message
+from edgequeues.client import Message, TryAgain
 
 from .shell import Result, Shell
 
@@ -127,6 +129,28 @@ def test_headers_of_any_text_are_passed_on() -> None:
     text = executing.facts(message)["EDGEQUEUES_HEADERS"]
     assert text.isascii()
     assert json.loads(text) == headers
+
+
+class Deaf:
+    """A stderr that nobody listens to any more."""
+
+    @property
+    def buffer(self) -> Deaf:
+        return self
+
+    def write(self, text: object) -> None:
+        raise BrokenPipeError
+
+    def flush(self) -> None:
+        raise BrokenPipeError
+
+
+def test_a_message_is_not_to_blame_where_nobody_listens_to_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Deaf())
+    message = Message("L", 1, 9, "a", 1, "v", None, 1, 1, 4, b"1")
+    commands = executing.Commands("echo heard >&2; exit 1", {})
+    with pytest.raises(TryAgain, match="heard"):
+        trio.run(commands, message)
 
 
 def test_a_child_that_holds_stderr_open_does_not_hold_the_message_up(one: Shell) -> None:

@@ -88,6 +88,24 @@ async def test_what_a_handler_raises_decides(served: tuple[Client, Way]) -> None
     assert (letter.reason, letter.last_error) == ("permanent", "no good")
 
 
+async def test_what_a_handler_raises_inside_a_nursery_of_its_own_decides_too(
+    served: tuple[Client, Way],
+) -> None:
+    client, _ = served
+
+    async def give_up() -> None:
+        raise GiveUp("no good")
+
+    async def handle(message: Message) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(give_up)
+
+    told: list[Handled] = []
+    await client.push(Q, [1])
+    await Worker(client, Q, handle, on_handled=told.append).run(until="once")
+    assert [(one.did, one.error) for one in told] == [("given_up", "no good")]
+
+
 async def test_an_error_of_any_length_is_cut_to_what_the_server_takes(served: tuple[Client, Way]) -> None:
     client, _ = served
 

@@ -93,8 +93,7 @@ class Worker:
         self._grace_s = grace_s
         self._retry = retry
         self._chance = Random()
-        self._on_handled = on_handled
-        self._on_away = on_away
+        self._on_handled, self._on_away = on_handled, on_away
         self._held: dict[str, Held] = {}  # by lease, in the order they were handed out
         self._next: deque[Held] = deque()  # those that wait for a handler
         self._running = 0

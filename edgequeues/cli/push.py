@@ -106,7 +106,7 @@ def push(
     try:
         entries = [_entry(options, *one) for one in _given(json, files)]
     except InputError as error:
-        raise Failure(f"{error}. Nothing was pushed") from error
+        raise Failure(f"{error}. Data is JSON, a text in quotes of its own; nothing was pushed") from error
     for name in ("id", "idempotency_key"):
         if said[name] is not None and len(entries) != 1:
             flag = f"--{name.replace('_', '-')}"

@@ -70,7 +70,7 @@ def test_a_line_that_is_no_json_is_named_and_nothing_is_pushed(shell: Shell) -> 
     result = shell("push", J, "--file", str(shell.file("bad.ndjson", b"1\n{nope\n")))
     assert result.code == 1
     assert "bad.ndjson:2:" in result.err
-    assert "Nothing was pushed" in result.err
+    assert "nothing was pushed" in result.err
     assert shell("stats", J).code == 1
     result = shell("push", J, "--envelope", '{"n": 1}')
     assert (result.code, "argument:1:" in result.err) == (1, True)

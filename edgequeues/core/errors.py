@@ -82,7 +82,7 @@ class VersionAhead(EdgeQueuesError):
 
 
 class QueueNotFound(EdgeQueuesError):
-    """No such queue here. Append to it once, or check the name with the list of queues."""
+    """No such queue here. Append or push to it once, or check the name with the list of queues."""
 
     code = "queue_not_found"
 

@@ -144,13 +144,15 @@ class Moves:
         attempts_: int,
         error: str | None,
     ) -> None:
-        """End a lease without finishing the delivery. The holder of one that lapsed may still ack it."""
+        """End a lease without finishing the delivery. The holder of one that lapsed may still ack it.
+
+        delay_ms: less than nothing where the message has been ready for so long already.
+        """
         state: State = "backoff" if delay_ms > 0 else "ready"
         due = self._at(self.at + delay_ms) if delay_ms > 0 else None
-        lapsed = event == "lapse"
-        ended = row.due if lapsed else self.at
+        lapsed, since = event == "lapse", self.at + min(delay_ms, 0)
         deliveries.give_back(
-            self.db, row, state, due=due, attempts=attempts_, open=lapsed, error=error, at=ended
+            self.db, row, state, due=due, attempts=attempts_, open=lapsed, error=error, at=since
         )
         self._move(consumer, row.state, event, state)
 

@@ -8,36 +8,41 @@ see each entry once, in order; I10 all that holds after a restart too, and the a
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
+from msgspec.structs import replace
 
 from edgequeues.core.backoff import Backoff
-from edgequeues.core.errors import EdgeQueuesError
-from edgequeues.models import NewEntry, OnAck, Ordering, Retry, Start
+from edgequeues.core.lifecycle import UNFINISHED, State
+from edgequeues.models import PRIORITY, NewEntry, OnAck, Ordering, Retry, Start
 from edgequeues.space.dedup import WINDOW_MS
 from edgequeues.space.shard import SpaceShard
 
 from .work_checks import WorkChecks
-from .work_model import JOBS, Held
+from .work_items import Held, Item, Task
+from .work_model import JOBS
 
 LEASE_MS = 10_000
+NAMES = st.sampled_from(["default", "default", "other"])
 KEYS = st.sampled_from([None, "a", "b"])
 ORDERINGS = st.sampled_from(["unordered", "fifo", "per_key"])
 PUSHED = st.fixed_dictionaries(
     {
         "key": KEYS,
-        "delay_ms": st.sampled_from([None, None, None, 1_500]),
-        "ttl_ms": st.sampled_from([None, None, None, 2_000, 15_000]),
-        "priority": st.sampled_from([4, 4, 4, 0, 9]),
-        "idempotency_key": st.sampled_from([None, None, "once", "twice"]),
-        "again": st.sampled_from([False, False, False, True]),  # under an id that was used before
+        "delay_ms": st.sampled_from([None] * 6 + [1_500]),
+        "ttl_ms": st.sampled_from([None] * 6 + [2_000, 15_000]),
+        "priority": st.sampled_from([4, 4, 0, 9]),
+        "idempotency_key": st.sampled_from([None] * 12 + ["new", "new", "once"]),
         "data": st.sampled_from(["1", "2"]),
     }
 )
 RULES = st.fixed_dictionaries(
     {
-        "attempts_max": st.sampled_from([3, 1, 2, None]),
+        "attempts_max": st.sampled_from([3, 3, 1, 2, None]),
         "lease_ms": st.sampled_from([LEASE_MS, 1_000]),
         "backoff": st.sampled_from([Backoff(1_000, 2_000), Backoff(0, 0), Backoff(list_ms=(500, 3_000))]),
         "starvation_after_ms": st.sampled_from([None, None, 1_000, 12_000]),
@@ -45,6 +50,9 @@ RULES = st.fixed_dictionaries(
         "dead_letters": st.sampled_from([None, ""]),
     }
 )
+WAITS_MS = st.sampled_from([1, 500, 1_000, 2_000, LEASE_MS - 1] * 2 + [LEASE_MS, LEASE_MS + 300, WINDOW_MS])
+OPERATIONS = ("delete", "skip", "skip", "replay", "replay", "dismiss", "purge", "pause", "limit")
+ANSWERS = st.sampled_from(["ack", "ack", "ack", "retry", "retry", "release", "extend"])
 
 
 class WorkMachine(WorkChecks):
@@ -63,202 +71,162 @@ class WorkMachine(WorkChecks):
 
     # -- producers --------------------------------------------------------------------------------------
 
-    @rule(drawn=st.lists(PUSHED, min_size=1, max_size=4), data=st.data())
-    def push(self, drawn: list[dict[str, object]], data: st.DataObject) -> None:
+    @rule(drawn=st.lists(PUSHED, min_size=1, max_size=5))
+    def push(self, drawn: list[dict[str, Any]]) -> None:
         entries: list[NewEntry] = []
-        for one in drawn:
-            fields = dict(one)
+        for fields in drawn:
+            self.named += 1
+            one = NewEntry(object_id=f"m{self.named:04}", **fields)
             if self.fifo:
-                fields["priority"] = 4
-            fresh = f"m{len(self.named):04}"
-            object_id = (
-                data.draw(st.sampled_from(self.named)) if fields.pop("again") and self.named else fresh
-            )
-            if object_id == fresh:
-                self.named.append(fresh)
-            if not any(object_id == other.object_id for other in entries):
-                used = {other.idempotency_key for other in entries}
-                if fields["idempotency_key"] in used:
-                    fields["idempotency_key"] = None
-                entries.append(NewEntry(object_id=object_id, **fields))  # type: ignore[arg-type]
+                one = replace(one, priority=PRIORITY)
+            if one.idempotency_key == "new":
+                one = replace(one, idempotency_key=one.object_id)
+            elif one.idempotency_key in {other.idempotency_key for other in entries}:
+                one = replace(one, idempotency_key=None)
+            entries.append(one)
         self.push_all(entries)
 
-    @rule(drawn=PUSHED)
-    def push_with_a_key_as_before(self, drawn: dict[str, object]) -> None:
-        """I6: what the key made before is the answer; nothing else is made of it."""
-        known = self.model.keys.get(str(drawn["idempotency_key"]))
-        if known is not None and not (self.fifo and drawn["priority"] != 4):
-            object_id, key, text = known.content
-            fields = {**drawn, "object_id": object_id, "key": key, "data": text}
-            del fields["again"]
-            self.push_all([NewEntry(**fields)])  # type: ignore[arg-type]
-
-    @rule(data=st.data())
-    def push_another_version(self, data: st.DataObject) -> None:
-        """Of a message that is handed out, where there is one."""
+    @rule(data=st.data(), what=st.sampled_from(["key", "version"]))
+    def push_as_before(self, data: st.DataObject, what: str) -> None:
+        """I6: what a key made before is the answer, and nothing else is made of it while its window lasts."""
         stored = self.model.items
-        leased = [held.position for held in self.leases if held.position in stored]
-        if stored and self.model.mutable:
+        if what == "key" and self.model.keys:
+            key = data.draw(st.sampled_from(sorted(self.model.keys)))
+            object_id, ordering_key, text = self.model.keys[key].content
+            fields: dict[str, Any] = {"object_id": object_id, "key": ordering_key, "data": text}
+            self.push_all([NewEntry(**fields, idempotency_key=key)])
+        elif what == "version" and stored:
+            leased = [held.position for held in self.leases if held.position in stored]
             item = stored[data.draw(st.sampled_from(leased or sorted(stored)))]
             self.push_all([NewEntry("2" if item.data == "1" else "1", item.id, key=item.key)])
 
-    @rule(data=st.data())
-    def delete(self, data: st.DataObject) -> None:
-        if self.model.items:
-            position = data.draw(st.sampled_from(sorted(self.model.items)))
-            item = self.model.items[position]
-            deleted = self.call(SpaceShard.delete_ids, JOBS, [item.id])
-            assert deleted == (not item.expired(self.model.at))
-            self.model.cancel(item)
-
-    @rule()
-    def purge(self) -> None:
-        resume, through, rounds = None, None, 0
-        while resume is not None or not rounds:
-            part = self.call(SpaceShard.delete_range, JOBS, resume, None, through)
-            resume, through, rounds = part.resume, part.through, rounds + 1
-        for item in list(self.model.items.values()):
-            self.model.cancel(item)
-
     # -- workers ----------------------------------------------------------------------------------------
 
-    @rule(name=st.sampled_from(["default", "other"]), batch=st.integers(1, 5))
-    def pull(self, name: str, batch: int) -> None:
-        if name in self.model.workers:
-            self.pull_and_compare(name, batch)
+    @rule(batch=st.integers(1, 5), data=st.data())
+    def pull(self, batch: int, data: st.DataObject) -> None:
+        if self.model.workers:
+            self.pull_and_compare(data.draw(st.sampled_from(sorted(self.model.workers))), batch)
 
-    @rule(name=st.sampled_from(["default", "other"]), batch=st.integers(1, 5))
-    def pull_again(self, name: str, batch: int) -> None:
+    @rule(batch=st.integers(1, 5), data=st.data())
+    def pull_again(self, batch: int, data: st.DataObject) -> None:
         """The same: most of what there is to find is found in messages that were handed out."""
-        self.pull(name, batch)
+        self.pull(batch, data)
 
-    def drawn_lease(self, data: st.DataObject) -> Held | None:
-        if not self.leases:
-            return None
-        newest = self.leases[-6:]
-        return data.draw(st.sampled_from(newest) | st.sampled_from(self.leases))
+    @rule(data=st.data(), kind=ANSWERS)
+    def answer_what_is_held(self, data: st.DataObject, kind: str) -> None:
+        held = [one for one in self.leases if isinstance(self.model.verdict(one, live=False), Task)]
+        if held:
+            self.answer(data.draw(st.sampled_from(held)), kind, data)
 
-    @rule(data=st.data())
-    def ack(self, data: st.DataObject) -> None:
-        held = self.drawn_lease(data)
-        if held is not None:
-            [verdict] = self.settled(SpaceShard.ack, JOBS, [held.text])
-            task = self.judge(held, verdict, live=False)
-            if task is not None:
-                self.model.acked(held.worker, task)
+    @rule(data=st.data(), kind=ANSWERS)
+    def answer_any(self, data: st.DataObject, kind: str) -> None:
+        if self.leases:
+            self.answer(
+                data.draw(st.sampled_from(self.leases[-4:]) | st.sampled_from(self.leases)), kind, data
+            )
 
-    @rule(
-        data=st.data(),
-        delay=st.sampled_from([None, None, 0, 500]),
-        permanent=st.sampled_from([False, False, True]),
-    )
-    def retry(self, data: st.DataObject, delay: int | None, permanent: bool) -> None:
-        held = self.drawn_lease(data)
-        if held is not None:
-            ask = Retry(held.text, delay, "no", permanent)
+    def answer(self, held: Held, kind: str, data: st.DataObject) -> None:
+        """I4: a lease that is not in force changes nothing, whatever is said about it."""
+        if kind == "retry":
+            delay = data.draw(st.sampled_from([None, None, 0, 500]))
+            ask = Retry(held.text, delay, "no", data.draw(st.sampled_from([False, False, True])))
             [verdict] = self.settled(SpaceShard.retry, JOBS, [ask])
-            task = self.judge(held, verdict, live=True)
-            if task is not None:
-                self.model.retried(held.worker, task, ask)
-
-    @rule(data=st.data())
-    def release(self, data: st.DataObject) -> None:
-        held = self.drawn_lease(data)
-        if held is not None:
-            [verdict] = self.settled(SpaceShard.release, JOBS, [held.text])
-            task = self.judge(held, verdict, live=True)
-            if task is not None:
-                self.model.released(held.worker, task)
-
-    @rule(data=st.data(), lease_ms=st.sampled_from([1, 5_000]))
-    def extend(self, data: st.DataObject, lease_ms: int) -> None:
-        held = self.drawn_lease(data)
-        if held is not None:
+        elif kind == "extend":
+            lease_ms = data.draw(st.sampled_from([1, 5_000]))
             [verdict] = self.settled(SpaceShard.extend, JOBS, [held.text], lease_ms)
-            task = self.judge(held, verdict, live=True)
-            if task is not None:
-                task.due = self.model.at + lease_ms
+        elif kind == "release":
+            [verdict] = self.settled(SpaceShard.release, JOBS, [held.text])
+        else:
+            [verdict] = self.settled(SpaceShard.ack, JOBS, [held.text])
+        task = self.judge(held, verdict, live=kind != "ack")
+        if task is None:
+            return
+        if kind == "retry":
+            self.model.retried(held.worker, task, ask)
+        elif kind == "extend":
+            task.due = self.model.at + lease_ms
+        elif kind == "release":
+            self.model.released(held.worker, task)
+        else:
+            self.model.acked(held.worker, task)
 
     # -- operators --------------------------------------------------------------------------------------
 
-    @rule(
-        name=st.sampled_from(["default", "other"]),
-        ordering=ORDERINGS,
-        start=st.sampled_from(["new", "beginning"]),
-        rules=RULES,
-    )
+    @rule(name=NAMES, ordering=ORDERINGS, start=st.sampled_from(["new", "beginning"]), rules=RULES)
     def consume(self, name: str, ordering: Ordering, start: Start, rules: dict[str, object]) -> None:
         """Make a consumer, or give it other rules."""
         found = self.model.workers.get(name)
         self.make(name, ordering if found is None else found.rules.ordering, start, rules)
 
-    @rule(name=st.sampled_from(["other", "other", "default"]))
-    def dismiss_one(self, name: str) -> None:
-        if name in self.model.workers:
+    @rule(
+        data=st.data(), what=st.sampled_from(["delete", "skip", "skip", "dismiss", "purge", "pause", "limit"])
+    )
+    def operate(self, data: st.DataObject, what: str) -> None:
+        """One rule, so that not all that is pushed is gone before anything can be done with it."""
+        name = data.draw(st.sampled_from(["other", "other", "default"]))
+        if what == "limit":
+            self.model.depth_max = data.draw(st.sampled_from([None, None, 6, 12]))
+            self.call(SpaceShard.reconfigure, JOBS, {"depth_max": self.model.depth_max})
+        elif what == "pause":
+            self.pause_for_a_pull()
+        elif what == "purge":
+            self.purge()
+        elif what == "replay":
+            self.replay_one(data)
+        elif what == "dismiss" and name in self.model.workers:
             self.dismiss(name)
+        elif what in ("delete", "skip") and self.model.items:
+            item = self.model.items[data.draw(st.sampled_from(sorted(self.model.items)))]
+            self.delete(item) if what == "delete" else self.skip(name, item)
 
-    @rule(data=st.data())
-    def skip(self, data: st.DataObject) -> None:
-        name = data.draw(st.sampled_from(["default", "other"]))
+    # -- those who look ---------------------------------------------------------------------------------
+
+    @rule(
+        name=st.sampled_from(["default", "other"]), state=st.sampled_from(UNFINISHED), limit=st.integers(1, 4)
+    )
+    def peek(self, name: str, state: State, limit: int) -> None:
         worker = self.model.workers.get(name)
-        if worker is None or not self.model.items:
-            return
-        position = data.draw(st.sampled_from(sorted(self.model.items)))
-        object_id = self.model.items[position].id
-        self.settled(SpaceShard.consumers, JOBS)
-        refused = None
-        try:
-            self.call(SpaceShard.skip, JOBS, name, object_id)
-        except EdgeQueuesError as error:
-            refused = error
-        task = worker.tasks.get(position)
-        assert (refused is None) == (task is not None and task.state != "leased")
-        if task is not None and task.state != "leased":
-            self.model.bury(worker, task, "skipped")
+        found: list[int] = []
+        after: int | None = 0 if worker is not None else None
+        while after is not None:
+            page = self.call(SpaceShard.peek, JOBS, name, (state,), after, limit)
+            found += [one.entry.position for one in page.found]
+            after = page.resume
+        tasks = {} if worker is None else worker.tasks
+        assert found == sorted(position for position, task in tasks.items() if task.state == state)
 
-    @rule(data=st.data())
-    def replay(self, data: st.DataObject) -> None:
-        letters = self.letters()
-        if letters:
-            letter, _ = data.draw(st.sampled_from(letters))
-            self.replay_one(letter)
+    def explain(self, item: Item) -> None:
+        told = self.call(SpaceShard.explain, JOBS, item.id)
+        assert {one.consumer: one.why for one in told} == {
+            worker.name: self.model.why(worker, item) for worker in self.model.workers.values()
+        }
 
-    @rule(depth_max=st.sampled_from([None, 3, 6]))
-    def limit(self, depth_max: int | None) -> None:
-        self.call(SpaceShard.reconfigure, JOBS, {"depth_max": depth_max})
-        self.model.depth_max = depth_max
-
-    @rule()
-    def pause_or_resume(self) -> None:
-        self.model.paused = not self.model.paused
-        self.call(SpaceShard.reconfigure, JOBS, {"paused": self.model.paused})
+    def lines(self, name: str) -> None:
+        worker = self.model.workers.get(name)
+        if worker is not None:
+            waiting = Counter(task.line for task in worker.tasks.values() if task.state == "waiting")
+            told = self.call(SpaceShard.lines, JOBS, name, None, 10).lines
+            assert {one.key: one.waiting for one in told} == waiting
 
     # -- time, and the machine --------------------------------------------------------------------------
 
-    @rule(
-        ms=st.sampled_from([1, 500, 1_000, 2_000, LEASE_MS - 1, LEASE_MS, LEASE_MS, WINDOW_MS]),
-        ring=st.booleans(),
-    )
+    @rule(ms=WAITS_MS, ring=st.booleans())
     def wait(self, ms: int, ring: bool) -> None:
         self.space.clock.advance(ms)
         if ring:
             self.ring()
 
-    @rule(ms=st.sampled_from([1_000, 3_600_000]))
-    def step_the_clock_back(self, ms: int) -> None:
-        self.space.clock.advance(-ms)
-
-    @rule()
-    def ring_once(self) -> None:
-        if self.space.alarm_due():
+    @rule(what=st.sampled_from(["restart", "ring", "step back a second", "step back an hour"]))
+    def disturb(self, what: str) -> None:
+        """I10: whatever is in memory may go, the alarm may ring alone, the clock may be set back."""
+        if what == "restart":
+            self.space.shard.forget()
+            self.call(SpaceShard.opened)
+        elif what == "ring" and self.space.alarm_due():
             self.space.run_alarm()
             self.model.settle()
-
-    @rule()
-    def restart(self) -> None:
-        """I10: whatever is in memory is gone."""
-        self.space.shard.forget()
-        self.call(SpaceShard.opened)
+        elif what != "ring":
+            self.space.clock.advance(-1_000 if what.endswith("second") else -3_600_000)
 
 
 TestWork = WorkMachine.TestCase

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 import pytest
+from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 
-from edgequeues.core.errors import QueueNotFound
+from edgequeues.core.errors import EntryNotFound, InvalidRequest, QueueNotFound
 from edgequeues.models import (
     LEASE_MS_MAX,
     Appended,
@@ -22,11 +23,13 @@ from edgequeues.models import (
     Start,
     Verdict,
 )
+from edgequeues.space import check
 from edgequeues.space.letters import RETENTION_MS
 from edgequeues.space.shard import SpaceShard
 from shards.testing import Direct, FakeClock
 
-from .work_model import JOBS, Held, Seen, Task, Work, Worker
+from .work_items import Held, Item, Seen, Task, Worker
+from .work_model import JOBS, Work
 from .world import Space
 
 P = ParamSpec("P")
@@ -88,13 +91,14 @@ class WorkChecks(RuleBasedStateMachine):
         self.space = SmallSpace()
         self.model = Work(on_ack, mutable=mutable)
         self.leases: list[Held] = []
-        self.named: list[str] = []  # ids that messages were pushed under
+        self.named = 0  # ids that messages were pushed under
         self.replayed: dict[str, str] = {}  # messages that were made of dead letters
         self.call(SpaceShard.configure, JOBS, QueueConfig(kind="work", on_ack=on_ack, mutable=mutable))
         self.model.consume("default", ConsumerConfig(), "beginning")
 
     def teardown(self) -> None:
         if hasattr(self, "space"):
+            assert check.problems(self.space.db) == []
             self.space.db.close()
 
     @property
@@ -142,6 +146,41 @@ class WorkChecks(RuleBasedStateMachine):
         results = self.call(SpaceShard.push, JOBS, entries).results
         assert [one.outcome for one in results] == expected
         self.model.pushed(entries, results)
+
+    def delete(self, item: Item) -> None:
+        deleted = self.call(SpaceShard.delete_ids, JOBS, [item.id])
+        assert deleted == (not item.expired(self.model.at))
+        self.model.cancel(item)
+
+    def purge(self) -> None:
+        resume, through, rounds = None, None, 0
+        while resume is not None or not rounds:
+            part = self.call(SpaceShard.delete_range, JOBS, resume, None, through)
+            resume, through, rounds = part.resume, part.through, rounds + 1
+        for item in list(self.model.items.values()):
+            self.model.cancel(item)
+
+    def skip(self, name: str, item: Item) -> None:
+        if name not in self.model.workers:
+            return
+        worker = self.model.workers[name]
+        self.settled(SpaceShard.consumers, JOBS)
+        task = worker.tasks.get(item.position)
+        if task is None or task.state == "leased":
+            with pytest.raises((EntryNotFound, InvalidRequest)):
+                self.call(SpaceShard.skip, JOBS, name, item.id)
+        else:
+            self.call(SpaceShard.skip, JOBS, name, item.id)
+            self.model.bury(worker, task, "skipped")
+
+    def pause_for_a_pull(self) -> None:
+        """Nothing is handed out meanwhile."""
+        self.call(SpaceShard.reconfigure, JOBS, {"paused": True})
+        self.model.paused = True
+        for name in self.model.workers:
+            self.pull_and_compare(name, 5)
+        self.call(SpaceShard.reconfigure, JOBS, {"paused": False})
+        self.model.paused = False
 
     def pull_and_compare(self, name: str, batch: int) -> None:
         worker = self.model.workers[name]
@@ -203,8 +242,12 @@ class WorkChecks(RuleBasedStateMachine):
         except QueueNotFound:
             return []
 
-    def replay_one(self, letter: Entry) -> None:
+    def replay_one(self, data: st.DataObject) -> None:
         """A full queue takes it all the same."""
+        letters = self.letters()
+        if not letters:
+            return
+        letter, _ = data.draw(st.sampled_from(letters))
         entry = NewEntry(letter.data, key=letter.key, priority=letter.priority)
         before = self.replayed.get(letter.id)
         [made] = self.call(SpaceShard.replay, GRAVES, [letter.id])

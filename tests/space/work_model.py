@@ -6,10 +6,7 @@ that may be so, and decides everything else by itself.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from edgequeues.core import backoff
 from edgequeues.core.errors import (
@@ -19,109 +16,13 @@ from edgequeues.core.errors import (
     InvalidRequest,
     QueueFull,
 )
-from edgequeues.core.lifecycle import State
 from edgequeues.models import PRIORITY, Appended, ConsumerConfig, NewEntry, OnAck, Retry, Start, Verdict
 from edgequeues.space.dedup import WINDOW_MS
+from edgequeues.space.explaining import REASONS
+
+from .work_items import Held, Item, Known, Letter, Seen, Task, Worker
 
 JOBS = "jobs"
-
-
-@dataclass
-class Item:
-    """A message as it is stored."""
-
-    id: str
-    position: int
-    key: str | None
-    priority: int
-    data: str
-    updated: int
-    due: int | None
-    expires: int | None
-
-    def expired(self, at: int) -> bool:
-        return self.expires is not None and self.expires <= at
-
-
-@dataclass
-class Task:
-    """Where a message stands with a consumer."""
-
-    item: Item
-    line: str | None
-    state: State
-    due: int | None
-    ready: int = 0  # since when it has been, last
-    attempts: int = 0
-    serial: int = 0
-    open: bool = False
-
-    @property
-    def row(self) -> tuple[State, int | None, int]:
-        return self.state, self.due, self.attempts
-
-
-@dataclass(eq=False)
-class Worker:
-    """A consumer, from when it was made until it is dismissed."""
-
-    name: str
-    rules: ConsumerConfig
-    filled: int
-    filling: bool
-    tasks: dict[int, Task] = field(default_factory=dict)
-    firsts: dict[str, list[int]] = field(default_factory=dict)  # positions by line, as first handed out
-    totals: Counter[str] = field(default_factory=Counter)
-
-    def line(self, item: Item) -> str | None:
-        ordering = self.rules.ordering
-        return "" if ordering == "fifo" else item.key if ordering == "per_key" else None
-
-    def first_of(self, line: str) -> Task:
-        return self.tasks[min(position for position, task in self.tasks.items() if task.line == line)]
-
-    def spent(self, task: Task) -> bool:
-        return backoff.exhausted(task.attempts, self.rules.attempts_max)
-
-    def next(self, at: int) -> list[Task]:
-        """What is ready, in the order in which an unordered consumer is handed it."""
-        ready = [task for task in self.tasks.values() if task.state == "ready"]
-        ready.sort(key=lambda task: (-task.item.priority, task.item.position))
-        starvation_ms, found = self.rules.starvation_after_ms, []
-        while starvation_ms is not None and ready:
-            first = {task.item.priority: task for task in reversed(ready)}.values()
-            starved = [task for task in first if task.ready <= at - starvation_ms]
-            found.append(min(starved, key=lambda task: (task.ready, -task.item.priority), default=ready[0]))
-            ready.remove(found[-1])
-        return found + ready
-
-
-class Held(NamedTuple):
-    """A lease that was given."""
-
-    text: str
-    worker: Worker
-    position: int
-    serial: int
-
-
-class Letter(NamedTuple):
-    """A dead letter."""
-
-    id: str
-    consumer: str
-    reason: str
-    attempts: int
-    failed: int
-
-
-class Known(NamedTuple):
-    """What an idempotency key made."""
-
-    content: tuple[object, ...]
-    id: str
-    position: int
-    until: int
 
 
 class Work:
@@ -174,9 +75,16 @@ class Work:
         return next((item for item in self.items.values() if item.id == object_id), None)
 
     def depth(self, fresh: Sequence[NewEntry]) -> int:
+        """Without what has expired, which goes before anything is refused for it."""
         if self.workers:
-            return max(len(one.tasks) for one in self.workers.values())
-        return len(self.items) - sum(self.stored(entry.object_id) is not None for entry in fresh)
+            workers = self.workers.values()
+            return max(sum(not self.is_over(task.item) for task in one.tasks.values()) for one in workers)
+        replaced = [self.stored(entry.object_id) for entry in fresh]
+        return sum(not item.expired(self.at) and item not in replaced for item in self.items.values())
+
+    def is_over(self, item: Item) -> bool:
+        """It has expired, and nobody holds it."""
+        return item.expired(self.at) and not any(held(one, item) for one in self.workers.values())
 
     def pushed(self, entries: Sequence[NewEntry], results: Sequence[Appended]) -> None:
         """Take in what a push has made."""
@@ -220,6 +128,7 @@ class Work:
         task = Task(item, line, "waiting", None)
         if line is None or all(other.line != line for other in worker.tasks.values()):
             self.turn(task)
+            task.ready = item.due or item.updated
         worker.tasks[item.position] = task
         worker.totals["in"] += 1
 
@@ -246,7 +155,7 @@ class Work:
 
     def park(self, task: Task, delay_ms: int) -> None:
         task.state, task.due = ("backoff", self.at + delay_ms) if delay_ms > 0 else ("ready", None)
-        task.ready = self.at
+        task.ready = self.at + min(delay_ms, 0)
 
     def lease(self, worker: Worker, position: int, until: int) -> Task:
         """Hand a message out."""
@@ -356,6 +265,17 @@ class Work:
         else:
             task.state, task.due, task.ready = "ready", None, self.at
 
+    def why(self, worker: Worker, item: Item) -> str:
+        """Why it is not delivered now."""
+        task = worker.tasks.get(item.position)
+        if task is None:
+            return "filling" if worker.filling and item.position > worker.filled else "finished"
+        if task.state != "leased" and item.expired(self.at):
+            return "expired"
+        if task.state == "ready" and self.paused:
+            return "paused"
+        return REASONS[task.state]
+
     # -- what became of time ----------------------------------------------------------------------------
 
     def observe(self, seen: Seen) -> None:
@@ -391,13 +311,6 @@ class Work:
             assert task.state == "ready", "I1: it was lost"
             assert worker.spent(task), "I1: it was lost"
             self.bury(worker, task, "exhausted")
-
-
-class Seen(NamedTuple):
-    """What the rows say: positions stored, and of each consumer how far it is filled, and its deliveries."""
-
-    stored: list[int]
-    consumers: dict[str, tuple[int, bool, dict[int, tuple[State, int | None, int]]]]
 
 
 def held(worker: Worker, item: Item) -> bool:

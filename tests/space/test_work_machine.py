@@ -210,6 +210,14 @@ class WorkMachine(WorkChecks):
 
     # -- time, and the machine --------------------------------------------------------------------------
 
+    @rule(data=st.data(), early_ms=st.sampled_from([0, 0, 1]), ring=st.booleans())
+    def wait_for_what_comes(self, data: st.DataObject, early_ms: int, ring: bool) -> None:
+        """To the millisecond, unless the clock was set back."""
+        times = [ms for ms in self.model.times() if ms > self.model.at]
+        if times:
+            next_ms = data.draw(st.sampled_from(times[:3]) | st.sampled_from(times))
+            self.wait(next_ms - self.model.at - early_ms, ring)
+
     @rule(ms=WAITS_MS, ring=st.booleans())
     def wait(self, ms: int, ring: bool) -> None:
         self.space.clock.advance(ms)
@@ -230,4 +238,4 @@ class WorkMachine(WorkChecks):
 
 
 TestWork = WorkMachine.TestCase
-TestWork.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestWork.settings = settings(max_examples=80, stateful_step_count=50, deadline=None)

@@ -276,6 +276,13 @@ class Work:
             return "paused"
         return REASONS[task.state]
 
+    def times(self) -> list[int]:
+        """When something may change by itself, soonest first."""
+        found = {task.due for worker in self.workers.values() for task in worker.tasks.values()}
+        found |= {item.expires for item in self.items.values()}
+        found |= {key.until for key in self.keys.values()}
+        return sorted(ms for ms in found if ms is not None)
+
     # -- what became of time ----------------------------------------------------------------------------
 
     def observe(self, seen: Seen) -> None:

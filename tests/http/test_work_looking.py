@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import trio
 
 from .asgi import Client, Reply
 from .work_queue import JOBS, pull, push, said
@@ -27,6 +28,28 @@ async def test_a_line_is_seen_explained_and_skipped(client: Client) -> None:
     assert [one["id"] for one in peeked] == ["b"]
     assert (await client.post(f"{JOBS}/skip", {"id": "a"})).status == 200
     assert [one["id"] for one in await pull(client, batch=10)] == ["b"]
+
+
+async def test_lines_go_on_after_a_key_whatever_is_in_it(client: Client) -> None:
+    await client.put(f"{JOBS}/config", {"kind": "work"})
+    await client.delete(f"{JOBS}/consumers/default")
+    await client.put(f"{JOBS}/consumers/default", {"ordering": "per_key"})
+    await push(client, *({"data": 1, "key": key} for key in ("a&b", "a&b", "ä", "ä")))
+    found = (await client.get(f"{JOBS}/lines")).json()
+    assert ([one["key"] for one in found["lines"]], found["resume"]) == (["a&b", "ä"], None)
+    for after, keys in (("a%26b", ["ä"]), ("%C3%A4", []), ("", ["a&b", "ä"])):
+        lines = (await client.get(f"{JOBS}/lines?after={after}")).json()["lines"]
+        assert [one["key"] for one in lines] == keys
+
+
+async def test_a_consumer_that_ages_hands_out_what_starved(client: Client) -> None:
+    await push(client, {"data": 1, "priority": 0})
+    reply = await client.put(f"{JOBS}/consumers/default", {"starvation_after_ms": 60_000})
+    assert reply.json()["config"]["starvation_after_ms"] == 60_000
+    assert (await client.put(f"{JOBS}/consumers/default", {"starvation_after_ms": 0})).status == 400
+    await trio.sleep(60)
+    await push(client, {"data": 2, "priority": 9})
+    assert [one["data"] for one in await pull(client, batch=2)] == [1, 2]
 
 
 async def test_a_full_queue_refuses_and_says_when_to_come_again(client: Client) -> None:

@@ -262,7 +262,7 @@ class SpaceBase(Shard):
 
     def _worked(self, desk: Desk) -> None:
         """Write down what was done at a desk, remove what nobody needs any more, wake who waits."""
-        if desk.changed:
+        if desk.timed:
             self._pass()
         row, finished = desk.queue, desk.close()
         if finished and row.retain_acked_ms:

@@ -170,6 +170,7 @@ class Desk(Moves):
         until = self.at + lease_ms
         deliveries.extend(self.db, consumer.consumer_id, row.position, until)
         self._at(until)
+        self.timed = True
         return "done"
 
     def _held(self, lease: Lease) -> tuple[Consumer, Delivery] | Verdict:

@@ -23,6 +23,7 @@ from edgequeues.space.store import Store
 
 FIFO_LINE = ""
 End = Literal["ack", "bury", "expire", "cancel"]
+BY_TIME = frozenset({"lease", "due", "retry", "release", "lapse", "expire"})
 
 
 class Arrival(NamedTuple):
@@ -67,14 +68,10 @@ class Moves:
         self.random = random
         self.soonest: int | None = None  # unix ms at which the first of what was parked or leased here is due
         self.woken = False  # is there something to pull that was not before?
+        self.timed = False  # was anything decided by what time it is?
         self._bury = bury
         self._consumers = {one.consumer_id: one for one in queue.consumers}
         self._done: dict[int, int] = {}  # positions that a consumer finished, and the size of each
-
-    @property
-    def changed(self) -> bool:
-        """Was anything decided here that has to last?"""
-        return self.soonest is not None or any(one.dirty for one in self.queue.consumers)
 
     def close(self) -> list[Victim]:
         """Write the counters down; return the entries that nobody needs any more, which are still to be removed."""
@@ -133,6 +130,7 @@ class Moves:
         consumer.counts.move(state, then if then in UNFINISHED else None, count)
         consumer.dirty = True
         self.woken = self.woken or then == "ready"
+        self.timed = self.timed or event in BY_TIME
 
     def _give_back(
         self,

@@ -212,7 +212,7 @@ def peek(space: SpaceShard, queue: str, limit: int) -> Seen:
         found = [(one, 0) for one in entries if one.due is None or one.due <= space.now_ms]
         whole = False
     else:
-        found = [(one.entry, one.attempts) for one in space.peek(queue, None, ("ready",), 0, limit).found]
+        found = [(one.entry, one.attempts) for one in space.upcoming(queue, None, limit)]
         whole = rules.dead_letter_body == "envelope"
     return Seen(found, space.told([one.position for one, _ in found], whole=whole))
 

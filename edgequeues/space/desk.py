@@ -75,6 +75,11 @@ class Desk(Moves):
             self.woken = True
         return given
 
+    def upcoming(self, consumer: Consumer, limit: int) -> list[Candidate]:
+        """What a pull would hand out; it stays there."""
+        found = self._next(consumer, limit, ENTRY_BYTES_MAX)
+        return [one for one in found if not self._is_over(consumer, one)]
+
     def _next(self, consumer: Consumer, limit: int, room: int) -> list[Candidate]:
         starvation_ms = consumer.config.starvation_after_ms
         if starvation_ms is None:

@@ -37,6 +37,7 @@ from edgequeues.space import consumers, deliveries, explaining, log, standings
 from edgequeues.space.append import check_priorities
 from edgequeues.space.base import DEFAULT, SpaceBase
 from edgequeues.space.consumers import Consumer
+from edgequeues.space.deliveries import Candidate
 from edgequeues.space.desk import Desk
 from edgequeues.space.explaining import Lines, Peeked
 from edgequeues.space.queues import Queue
@@ -211,6 +212,12 @@ class WorkVerbs(SpaceBase):
         row = self._require(queue)
         found = self._consumer(row, consumer)
         return explaining.peek(self.db, found, states, after, limit)
+
+    def upcoming(self, queue: str, consumer: str | None, limit: int) -> list[Candidate]:
+        """What would be handed out now, in that order, whether the queue is paused or not. It stays there."""
+        self._settle()
+        row = self._require(queue)
+        return self._desk(row).upcoming(self._consumer(row, consumer), limit)
 
     def explain(self, queue: str, object_id: str) -> list[Explanation]:
         """Why a message is not delivered now, to each consumer. Raises EntryNotFound."""

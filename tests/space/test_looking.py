@@ -93,3 +93,17 @@ def test_the_line_of_a_whole_queue_is_listed_without_a_key(space: Space) -> None
     push(space, ["a", "b", "c"])
     [[line]] = lines(space)
     assert (line.key, line.waiting) == ("", 2)
+
+
+def test_what_comes_next_is_told_without_being_handed_out(space: Space) -> None:
+    """As a pull would give it: by priority, what has come due, nothing that has expired."""
+    jobs = work(space, "unordered")
+    jobs.push("expired", ttl_ms=1_000)
+    jobs.push("low", priority=0)
+    jobs.push("high", priority=9)
+    jobs.push("delayed", delay_ms=1_000)
+    jobs.push("later", delay_ms=1_001)
+    jobs.at(1_000)
+    told = [one.entry.data for one in space.call(SpaceShard.upcoming, "jobs", None, 10)]
+    assert told == ["high", "delayed", "low"]
+    assert jobs.given() == told

@@ -78,8 +78,11 @@ def set_(session: Session, /, dxn: Dxn, name: str, changes: Sequence[str], begin
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @remote
 def remove(session: Session, /, dxn: Dxn, name: str, yes: bool) -> None:
-    """Remove consumer NAME of queue DXN, and what it had still to do."""
-    confirm(session, f"Remove consumer {name} of {dxn} with what it had still to do?", yes=yes)
+    """Remove consumer NAME of queue DXN, and where it stands with each message.
+
+    What no other consumer needs goes too, but all stays when the last consumer goes.
+    """
+    confirm(session, f"Remove consumer {name} of {dxn} with all it has in hand?", yes=yes)
 
     async def work(client: Client) -> None:
         await client.delete_consumer(str(dxn), name)

@@ -96,6 +96,13 @@ FIRST_OF_RANK = (
     " FROM deliveries d JOIN queue_entries e ON e.id = d.entry_id"
     " WHERE d.consumer_id = ? AND d.rank = ? AND d.state = 'ready' ORDER BY d.turn LIMIT ?"
 )
+STARVING = (  # one seek a priority
+    "SELECT 1 FROM json_each('[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]')"
+    " WHERE (SELECT coalesce(d.ready_ts, e.due_ts, e.updated_ts)"
+    " FROM deliveries d JOIN queue_entries e ON e.id = d.entry_id"
+    " WHERE d.consumer_id = ? AND d.rank = json_each.value AND d.state = 'ready' ORDER BY d.turn LIMIT 1) <= ?"
+    " LIMIT 1"
+)
 CANDIDATE = (
     f"SELECT d.attempts, d.serial, {ENTRY} FROM deliveries d JOIN queue_entries e ON e.id = d.entry_id"
     " WHERE d.consumer_id = ? AND d.entry_id = ?"
@@ -133,7 +140,9 @@ def ready(db: apsw.Connection, consumer_id: int, limit: int, bytes_max: int) -> 
 def ready_by_age(
     db: apsw.Connection, consumer_id: int, limit: int, bytes_max: int, *, starved_ts: int
 ) -> list[Candidate]:
-    """As `ready`, but what has been ready since unix ms `starved_ts` goes before all else. A seek a priority."""
+    """As `ready`, but what has been ready since unix ms `starved_ts` goes before all else."""
+    if db.execute(STARVING, (consumer_id, starved_ts)).get is None:
+        return ready(db, consumer_id, limit, bytes_max)  # then none starves before it is its turn anyway
     ranks: list[list[Any]] = [
         db.execute(FIRST_OF_RANK, (consumer_id, rank, limit)).fetchall() for rank in range(10)
     ]

@@ -41,3 +41,13 @@ def test_each_is_there_once_and_those_of_a_priority_keep_their_order(
     for messages in ranks:
         mine = [position for position, _ in messages]
         assert [position for position in order if position in mine] == mine[: len(set(mine) & set(order))]
+
+
+@given(RANKS, st.integers(0, 30))
+def test_where_the_first_of_no_priority_has_waited_too_long_priority_is_all_that_counts(
+    ranks: list[list[tuple[int, int]]], limit: int
+) -> None:
+    """Though others behind them have: those are next of their priority when it is their turn anyway."""
+    soonest = min((messages[0][1] for messages in ranks if messages), default=0)
+    by_priority = [position for messages in ranks for position, _ in messages]
+    assert ageing.order(ranks, soonest - 1, limit) == by_priority[:limit]

@@ -80,6 +80,7 @@ HOT = {  # what a statement is to go through that runs with every push, pull, an
     "queues.DUE": "queues_sweep (sweep_ts<?)",
     "deliveries.READY": "deliveries_ready (consumer_id=?)",
     "deliveries.FIRST_OF_RANK": "deliveries_ready (consumer_id=? AND rank=?)",
+    "deliveries.STARVING": "deliveries_ready (consumer_id=? AND rank=?)",
     "deliveries.CANDIDATE": "PRIMARY KEY (consumer_id=? AND entry_id=?)",
     "deliveries.HEAD": "deliveries_line (consumer_id=? AND line=?)",
     "deliveries.BUSY": "COVERING INDEX deliveries_line (consumer_id=? AND line=?)",

@@ -81,7 +81,7 @@ def run(
 ) -> None:
     """Run the benches named, all if none is, and print.
 
-    quick: smaller sizes and fewer rounds, about a minute. folder: where the data goes, else the current one.
+    quick: smaller sizes and fewer rounds, two or three minutes. folder: where the data goes, else the current one.
     as_json: None decides by whether stdout is a terminal. save: also write the lines to results/.
     Raises ValueError for a name there is no bench of, or a folder in memory, where a flush means nothing.
     """
@@ -154,7 +154,7 @@ def main() -> None:
         prog="python -m bench", description="Measure edgequeues on this machine."
     )
     parser.add_argument("names", nargs="*", metavar="bench", help=f"any of {', '.join(BENCHES)}; none: all")
-    parser.add_argument("--quick", action="store_true", help="smaller and fewer, about a minute")
+    parser.add_argument("--quick", action="store_true", help="smaller and fewer, two or three minutes")
     parser.add_argument("--json", action="store_true", default=None, help="JSON lines on a terminal too")
     parser.add_argument("--table", dest="json", action="store_false", help="tables in a pipe too")
     parser.add_argument("--folder", type=Path, help="where to put the data; default: the current folder")

@@ -13,7 +13,7 @@ from edgequeues.cli.session import Failure
 
 @click.command()
 @click.argument("names", nargs=-1)
-@click.option("--quick", is_flag=True, help="Smaller sizes and fewer rounds: about a minute.")
+@click.option("--quick", is_flag=True, help="Smaller sizes and fewer rounds: two or three minutes.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print JSON, one measurement a line, also on a terminal."
 )

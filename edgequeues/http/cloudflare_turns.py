@@ -108,9 +108,15 @@ def add_consumer(space: SpaceShard, queue: str, new: NewConsumer) -> View:
 
 @grows
 def change_consumer(space: SpaceShard, queue: str, consumer: str, new: NewConsumer) -> View:
-    """Replace the rules of a consumer; it keeps its order. Raises QueueNotFound, ConsumerNotFound, Refused."""
-    ordering = space.rules(queue, consumer).ordering
-    space.consume(queue, consumer, replace(_buried(space, new), ordering=ordering))
+    """Replace the rules of a consumer, but for those that this protocol has no words for. Raises QueueNotFound, ConsumerNotFound, Refused."""
+    had = space.rules(queue, consumer)
+    rules = replace(
+        _buried(space, new),
+        ordering=had.ordering,
+        starvation_after_ms=had.starvation_after_ms,
+        dead_letter_body=had.dead_letter_body,
+    )
+    space.consume(queue, consumer, rules)
     return view(space, queue)
 
 

@@ -148,6 +148,18 @@ async def test_a_consumer_is_replaced_as_a_whole(client: Client) -> None:
     assert refusal(await client.get(f"{queue.path}/consumers/{'0' * 32}")) == (404, 11005)
 
 
+async def test_rules_of_ours_are_left_alone_by_a_put(client: Client) -> None:
+    queue = await make(client)
+    [consumer] = ok(await client.get(f"{queue.path}/consumers"))
+    ours = {"dead_letter_body": "envelope", "starvation_after_ms": 60_000}
+    assert (await client.put(f"{JOBS}/consumers/default", ours)).status == 200
+    path = f"{queue.path}/consumers/{consumer['consumer_id']}"
+    ok(await client.put(path, {"type": "http_pull", "settings": {"max_retries": 1}}))
+    [native] = (await client.get(f"{JOBS}/consumers")).json()["consumers"]
+    kept = {name: native["config"][name] for name in ours}
+    assert (kept, native["config"]["attempts_max"]) == (ours, 2)
+
+
 async def test_a_worker_is_kept_and_shown_but_nobody_pulls_for_it(client: Client) -> None:
     queue = await make(client, consumer=False)
     body = {

@@ -108,7 +108,10 @@ def add_consumer(space: SpaceShard, queue: str, new: NewConsumer) -> View:
 
 @grows
 def change_consumer(space: SpaceShard, queue: str, consumer: str, new: NewConsumer) -> View:
-    """Replace the rules of a consumer, but for those that this protocol has no words for. Raises QueueNotFound, ConsumerNotFound, Refused."""
+    """Replace the rules of a consumer, but for those that this protocol has no words for.
+
+    Raises QueueNotFound, ConsumerNotFound, Refused.
+    """
     had = space.rules(queue, consumer)
     rules = replace(
         _buried(space, new),

@@ -21,7 +21,9 @@ CREATE TABLE attempts (
   entry_id    INTEGER NOT NULL,
   serial      INTEGER NOT NULL,  -- of the lease
   attempt     INTEGER NOT NULL,  -- its number among those that count
-  ending      TEXT    NOT NULL CHECK (ending IN ('retried', 'lapsed', 'released', 'failed', 'superseded')),
+  ending      TEXT    NOT NULL CHECK (  -- one by one: for IN, SQLite fills a table in every statement
+    ending = 'retried' OR ending = 'lapsed' OR ending = 'released' OR ending = 'failed' OR ending = 'superseded'
+  ),
   worker      TEXT,
   began_ts    INTEGER NOT NULL,  -- unix ms
   ended_ts    INTEGER NOT NULL,  -- unix ms

@@ -19,6 +19,7 @@ import pytest
 import trio
 
 from tests.e2e.process import environment, serving
+from tests.guides.test_guides import CLOUDFLARE, examples
 
 HERE = Path(__file__).parent
 SUITE = HERE / "vendor" / "cloudflare"
@@ -130,6 +131,24 @@ async def test_every_case_of_the_suite_passes_through_the_python_sdk(tmp_path: P
     async with serving(tmp_path / "data") as server:
         ended = await run(sys.executable, str(SUITE / "conformance.py"), server.url, "--slow")
     verdict(ended, f"\n{CASES} passed, 0 failed")
+
+
+async def test_what_the_guide_shows_of_the_sdk_is_true(tmp_path: Path) -> None:
+    [(block, shown)] = examples(CLOUDFLARE)
+    async with serving(tmp_path / "data") as server:
+        base = f"{server.url}/client/v4"
+        async with httpx.AsyncClient(base_url=f"{base}/accounts/{ACCOUNT}/") as client:
+            queue = (await client.post("queues", json={"queue_name": "jobs"})).json()["result"]["queue_id"]
+            (await client.post(f"queues/{queue}/consumers", json={"type": "http_pull"})).raise_for_status()
+        ended = await run(
+            sys.executable,
+            "-c",
+            block,
+            CLOUDFLARE_BASE_URL=base,
+            CLOUDFLARE_ACCOUNT_ID=ACCOUNT,
+            CLOUDFLARE_API_TOKEN="local",
+        )
+    assert ended.stdout.decode() == shown
 
 
 @pytest.mark.slow

@@ -44,6 +44,7 @@ class Figure:
     rounds: int
     against: Sequence[Against] = ()
     more: Mapping[str, float] = field(default_factory=dict)
+    note: str = ""  # under which setting it was measured
 
     def line(self) -> str:
         """The figure as one line of JSON."""
@@ -55,7 +56,7 @@ class Figure:
             "against": [asdict(a) | {"value": shorten(a.value), "verdict": a.verdict} for a in self.against],
         }
         return msgspec.json.encode(
-            {name: value for name, value in told.items() if value not in ([], {})}
+            {name: value for name, value in told.items() if value not in ([], {}, "")}
         ).decode()
 
 
@@ -67,6 +68,7 @@ def figure(
     *,
     against: Sequence[Against] = (),
     more: Mapping[str, float] | None = None,
+    note: str = "",
 ) -> Figure:
     """Summarise the rounds of one case."""
     return Figure(
@@ -79,6 +81,7 @@ def figure(
         rounds=len(values),
         against=against,
         more=more or {},
+        note=note,
     )
 
 

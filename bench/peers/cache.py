@@ -40,6 +40,13 @@ class Cache:
         stamp.write_text(wanted)
         return python
 
+    def nats(self) -> Path:
+        """The server that a package of Python carries. Raises Absent."""
+        found = self.python().with_name("nats-server")
+        if not found.is_file():
+            raise Absent("its package has no server for this machine")
+        return found
+
     def workerd(self) -> Path:
         """The program of npm's package. Raises Absent."""
         found = self._find("npm", f"**/@cloudflare/*/bin/{WORKERD.partition('@')[0]}")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import count, cycle
+from itertools import count, cycle, islice
 from typing import NamedTuple
 
 from bench.figures import quantile
 from bench.peers.load import Load, Request, drive, numbered
 from bench.peers.peer import Kind, Peer
+
+WARM = 10  # requests before the clock starts
 
 _rounds = count()
 
@@ -39,6 +41,7 @@ def append(peer: Peer, each: int, connections: int, seconds: float) -> Run:
     """Objects a second into one log, `each` a request."""
     queue = fresh(peer, "log")
     template = peer.append(queue, each)
+    drive(peer.wire, islice(numbered(template), WARM), connections=1)
 
     def run() -> Round:
         return _told(drive(peer.wire, numbered(template), connections=connections, seconds=seconds), each)
@@ -62,6 +65,7 @@ def read(peer: Peer, length: int, each: int, connections: int, seconds: float) -
 def queues(peer: Peer, number: int, connections: int, seconds: float) -> Run:
     """Messages a second, pushed to so many queues in turn."""
     templates = [peer.push(fresh(peer, "work")) for _ in range(number)]
+    drive(peer.wire, (next(numbered(each)) for each in templates), connections=1)
 
     def requests() -> Iterator[Request]:
         made = [numbered(template) for template in templates]

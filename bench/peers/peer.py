@@ -14,7 +14,7 @@ from bench.peers.load import DIGITS, Request, Wire, numbered
 
 OBJECT_BYTES = 200
 TYPE = b"example.org/type/Message"
-NUMBER = re.compile(rb"#(\d{8})#")  # in every object that was numbered
+NUMBER = re.compile(rb"\|(\d{8})\|")  # in every object that was numbered
 MANY = 100
 
 Kind = Literal["log", "work"]
@@ -101,5 +101,5 @@ def object_id(index: int) -> bytes:
 
 def text(index: int) -> bytes:
     """One object, OBJECT_BYTES of JSON."""
-    start = b'{"id":"%b","@type":"%b","number":%d,"text":"#%b#' % (object_id(index), TYPE, index, DIGITS)
+    start = b'{"id":"%b","@type":"%b","number":%d,"text":"|%b|' % (object_id(index), TYPE, index, DIGITS)
     return start + b"x" * (OBJECT_BYTES - len(start) - 2) + b'"}'

@@ -19,6 +19,7 @@ NAME = "PostgreSQL"
 SETTING = "synchronous_commit on, fsync on; FOR UPDATE SKIP LOCKED"
 PACKAGE = "postgresql-15"
 IDLE = b"Z\0\0\0\5I"  # ready for a query, in no transaction: every answer ends with it
+NOTIFIED = b"A\0\0\0"
 FAILED = (b"SERROR\0", b"SFATAL\0")
 INITDB_S = 120
 READY_S = 30
@@ -49,9 +50,10 @@ PUSH = "INSERT INTO work (queue, data) VALUES ($1, $2) RETURNING id"
 PUSH_MANY = "INSERT INTO work (queue, data) SELECT $1, $2 FROM generate_series(1, $3::bigint)"
 WAKE = "WITH told AS (SELECT pg_notify($1, '')) INSERT INTO work (queue, data) SELECT $1, $2 FROM told RETURNING id"
 PULL = (
-    "UPDATE work SET due = now() + interval '600 s', attempts = attempts + 1 WHERE id IN ("
+    "WITH next AS MATERIALIZED ("
     " SELECT id FROM work WHERE queue = $1 AND due <= now() ORDER BY id LIMIT $2::bigint FOR UPDATE SKIP LOCKED"
-    ") RETURNING '<' || id || '>' || data"
+    ") UPDATE work SET due = now() + interval '600 s', attempts = attempts + 1 FROM next WHERE work.id = next.id"
+    " RETURNING '<' || work.id || '>' || data"
 )
 ACK = "DELETE FROM work WHERE id = ANY(string_to_array($1, ',')::bigint[])"
 
@@ -91,26 +93,29 @@ def ends(held: bytes, _: int) -> bool:
 
 
 class Listening(Wire):
-    """Pulls again when it is told that there may be something, until there is."""
+    """A pull that waits pulls again when it is told that there may be something, until there is."""
 
     def __init__(self, port: int) -> None:
         super().__init__(port, ends)
-        self._pull: Request | None = None
+        self._asked = Request(b"")
+        self._asking = False
 
     def send(self, request: Request) -> None:
-        self._pull = request
+        self._asked, self._asking = request, True
         super().send(request)
 
     def take(self) -> bool:
-        done = super().take() or self.held[:1] == b"A"
-        if not done:
-            return False
-        if b"<" in self.held or self._pull is None:
-            return True
-        if b"A\0\0\0" in self.held:
-            super().send(self._pull)
-        else:
-            self.held = b""  # nothing there: the next that comes is a notification
+        super().take()
+        told = NOTIFIED in self.held
+        if self._asking:
+            if IDLE not in self.held:
+                return False
+            self._asking = False
+            if self._asked.answers or b"<" in self.held:
+                return True
+        self.held = b""
+        if told:
+            self.send(self._asked)
         return False
 
 
@@ -123,20 +128,15 @@ class Postgres(Peer):
         return self._greeted(Wire(self.port, ends))
 
     def waiting(self, queue: str) -> Wire:
-        wire = Listening(self.port)
-        self._greeted(wire)
-        Wire.send(wire, Request(message(b"Q", f'LISTEN "{queue}"\0'.encode())))
-        while not Wire.take(wire):
-            pass
+        wire = self._greeted(Listening(self.port))
+        wire.ask(Request(message(b"Q", f'LISTEN "{queue}"\0'.encode())))
         return wire
 
     def _greeted(self, wire: Wire) -> Wire:
         hello = b"\0\3\0\0" + b"user\0bench\0database\0postgres\0\0"
         parse = (message(b"P", f"{name}\0{sql}\0".encode() + b"\0\0") for name, sql in STATEMENTS.items())
         for data in (message(b"", hello), b"".join(parse) + message(b"S", b"")):
-            Wire.send(wire, Request(data))
-            while not Wire.take(wire):
-                pass
+            wire.ask(Request(data))
         return wire
 
     def run(self, sql: str) -> bytes:
@@ -155,7 +155,7 @@ class Postgres(Peer):
         return Request(prepared(f"append{each}", queue.encode(), *values))
 
     def reads(self, queue: str, length: int, each: int) -> list[Request]:
-        told = self.run(f"VACUUM ANALYZE log; SELECT '<' || position || '>' FROM log WHERE queue = '{queue}'")
+        told = self.run(f"SELECT '<' || position || '>' FROM log WHERE queue = '{queue}'")
         positions = sorted(map(int, self.lease.findall(told)))[: length - each]
         return [
             Request(prepared("read", queue.encode(), b"%d" % after, b"%d" % each))
@@ -169,7 +169,7 @@ class Postgres(Peer):
         return Request(prepared("pushmany", queue.encode(), text(0), b"%d" % each))
 
     def pull(self, queue: str, each: int, *, wait: bool = False) -> Request:
-        return Request(prepared("pull", queue.encode(), b"%d" % each))
+        return Request(prepared("pull", queue.encode(), b"%d" % each), 0 if wait else 1)
 
     def ack(self, queue: str, leases: Sequence[bytes]) -> Request:
         return Request(prepared("ack", b",".join(leases)))

@@ -89,7 +89,8 @@ def run(
 
     quick: smaller sizes and fewer rounds, about a minute. folder: where the data goes, else the current one.
     as_json: None decides by whether stdout is a terminal. save: also write the lines to results/.
-    only, also: see `Rig`. Raises ValueError for a name there is no bench of, or a folder in memory, where a flush means nothing.
+    only, also: see `Rig`.
+    Raises ValueError for a name there is no bench of, or a folder in memory, where a flush means nothing.
     """
     tell = Teller(as_json=not sys.stdout.isatty() if as_json is None else as_json)
     effort: Effort = "quick" if quick else "full"

@@ -22,6 +22,7 @@ class Beanstalkd(Peer):
     """Each queue is a tube, named again in every request, as connections are not bound to one. There are no logs."""
 
     lease = re.compile(rb"RESERVED (\d+) ")
+    logs = False
 
     def wire(self) -> Wire:
         return Wire(self.port, lines(*GOOD))
@@ -53,7 +54,7 @@ def start(place: Path, cache: Cache) -> Iterator[Peer]:
     """One process with a binlog."""
     program = cache.program("beanstalkd", "beanstalkd")
     port = free_port()
-    options = ["-l", "127.0.0.1", "-p", str(port), "-b", place, "-f", "0"]
+    options = ["-l", "127.0.0.1", "-p", str(port), "-b", str(place), "-f", "0"]
     with running([program, *options], port, place / "log", env=cache.libraries()):
         yield Beanstalkd(port)
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -61,10 +62,17 @@ class Huey:
         self._storage.dequeue()
 
 
-KINDS = {"litequeue": LiteQueue, "persist-queue": PersistQueue, "huey": Huey}
+Library = LiteQueue | PersistQueue | Huey
+KINDS: dict[str, type[Library]] = {"litequeue": LiteQueue, "persist-queue": PersistQueue, "huey": Huey}
 
 
-def rate(steps: list[Step], seconds: float) -> float:
+def cycle(queue: Library) -> None:
+    """One message in, and one out again."""
+    queue.push()
+    queue.pull()
+
+
+def rate(steps: Sequence[Step], seconds: float) -> float:
     """Steps a second, each caller making its own again and again."""
     done = [0] * len(steps)
     until = time.perf_counter() + seconds
@@ -91,9 +99,7 @@ def main() -> None:
     for line in sys.stdin:
         job, callers, seconds = line.split()
         own = [queue if kind is PersistQueue else kind(folder) for _ in range(int(callers))]
-        steps: list[Step] = [
-            each.push if job == "push" else (lambda one=each: (one.push(), one.pull())) for each in own
-        ]
+        steps = [one.push if job == "push" else partial(cycle, one) for one in own]
         print(rate(steps, float(seconds)), flush=True)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bench.figures import quantile
 from bench.peers.load import Load, Request, drive, numbered
-from bench.peers.peer import Kind, Peer
+from bench.peers.peer import Kind, NotMeant, Peer
 
 WARM = 10  # requests before the clock starts
 
@@ -51,6 +51,8 @@ def append(peer: Peer, each: int, connections: int, seconds: float) -> Run:
 
 def read(peer: Peer, length: int, each: int, connections: int, seconds: float) -> Run:
     """Objects a second from anywhere in a log."""
+    if not peer.logs:
+        raise NotMeant
     queue = fresh(peer, "log")
     peer.fill(queue, "log", length)
     requests = peer.reads(queue, length, each)

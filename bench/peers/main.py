@@ -15,7 +15,18 @@ from pathlib import Path
 
 from bench import machine
 from bench.figures import Figure, figure, quantile, ratio
-from bench.peers import beanstalkd, durable_objects, inprocess, jobs, nats, ours, postgres, redis, working
+from bench.peers import (
+    beanstalkd,
+    durable_objects,
+    inprocess,
+    jobs,
+    nats,
+    ours,
+    postgres,
+    rabbitmq,
+    redis,
+    working,
+)
 from bench.peers.cache import Cache
 from bench.peers.inprocess import Inside
 from bench.peers.jobs import Round, Run
@@ -25,6 +36,7 @@ from bench.peers.process import Absent
 from bench.rig import Rig, quiet_collector
 
 NAME = "peers"
+INSIDE = "in process"  # jobs of queues that are no servers begin so
 CONTENDERS: tuple[Contender, ...] = (
     ours.contender(),
     durable_objects.CONTENDER,
@@ -32,6 +44,7 @@ CONTENDERS: tuple[Contender, ...] = (
     redis.CONTENDER,
     nats.CONTENDER,
     beanstalkd.CONTENDER,
+    rabbitmq.CONTENDER,
 )
 AGAINST = (durable_objects.NAME, postgres.NAME, ours.NAME, inprocess.OURS)
 EACH = (1, 10, MANY)
@@ -47,7 +60,10 @@ def measure(
     contenders: Sequence[Contender] = CONTENDERS,
     libraries: Sequence[str] = tuple(inprocess.SETTINGS),
 ) -> Iterator[Figure]:
-    """All jobs, by all who could be started."""
+    """All jobs, by all who could be started. Raises ValueError where `rig.only` names somebody else."""
+    unknown = sorted({*rig.only} - {one.name for one in contenders} - {*libraries})
+    if unknown:
+        raise ValueError(f"no peer is named {', '.join(unknown)}")
     also = [ours.contender(options) for options in rig.also]
     with ExitStack() as stack, quiet_collector():
         field = Field(rig)
@@ -99,7 +115,7 @@ def _inside(field: Field, stack: ExitStack, libraries: Sequence[str]) -> Iterato
     for job, what in (("push", "push 1"), ("cycle", "push 1, pull and ack 1")):
         for callers in (1, 16):
             runs = {name: one.run(job, callers, seconds) for name, one in inside.items()}
-            case = f"in process, {what}, {callers} caller{'s' if callers > 1 else ''}"
+            case = f"{INSIDE}, {what}, {callers} caller{'s' if callers > 1 else ''}"
             yield from field.tell(case, "messages/s", runs)
 
 
@@ -177,9 +193,7 @@ class Field:
         count = self.rig.pick(5, 3, 1)
         found = self.rig.rounds(count, {name: partial(tried, name) for name in runs})
         return {
-            name: [one for one in rounds if one is not None]
-            for name, rounds in found.items()
-            if name in good
+            name: [one for one in rounds if one is not None] for name, rounds in found.items() if name in good
         }
 
 

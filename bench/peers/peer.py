@@ -33,6 +33,8 @@ class Peer(ABC):
 
     lease: ClassVar[re.Pattern[bytes]]  # of one message in the answer to a pull
 
+    logs: ClassVar[bool] = True  # can what was appended be read again and again?
+
     def __init__(self, port: int) -> None:
         self.port = port
 

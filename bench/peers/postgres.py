@@ -1,4 +1,4 @@
-"""How is PostgreSQL asked? In its own protocol, by prepared statements whose values are bound as bytes made before."""
+"""How is PostgreSQL asked? In its own protocol: prepared statements, bound to bytes made before."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def start(place: Path, cache: Cache) -> Iterator[Peer]:
     if made.returncode:
         raise Absent(f"initdb failed: {made.stderr.strip()[-300:]}")
     port = free_port()
-    words = ["-D", data, "-p", str(port), "-h", "127.0.0.1", "-k", "", "-c", "max_connections=200"]
+    words = ["-D", str(data), "-p", str(port), "-h", "127.0.0.1", "-k", "", "-c", "max_connections=200"]
     with running([server, *words], port, place / "log", env=env, user=user, folder=place):
         peer = Postgres(port)
         _await(peer)

@@ -81,8 +81,6 @@ class RedisStreams(Peer):
         return Request(command(b"XACK", name, GROUP, *leases) + command(b"XDEL", name, *leases), 2)
 
 
-
-
 @contextmanager
 def start(place: Path, cache: Cache) -> Iterator[Peer]:
     """One process; it keeps no snapshots, only its append-only file."""

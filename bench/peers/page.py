@@ -29,8 +29,8 @@ INTRO = """\
 `edgequeues bench peers` fetches other servers into `.bench-peers/`, starts each on loopback and gives all the same
 jobs, in rounds that take turns; what does not install is left out. `--also "OPTIONS"` adds an edgequeues with these
 options of `serve`, `--only NAME` leaves out the others. The load comes from one process by raw sockets with requests
-made before, so what a client library costs is not in it. Objects and messages are of 200 bytes, and ratios are medians
-of the ratios round by round.
+made before, so what a client library costs is not in it. Objects and messages are of 200 bytes, and ratios are
+medians of the ratios round by round.
 """
 BEFORE = "What was saved is in `bench/results/{name}`; the load of the machine when it began: {load}."
 WORK = """\

@@ -1,4 +1,4 @@
-"""How does it look? Bars for each job, drawn by the interpreter of the cache: `python picture.py FILE < bars.json`."""
+"""How does it look? Bars for each job, drawn by the cache's interpreter: `python picture.py FILE < bars.json`."""
 
 from __future__ import annotations
 

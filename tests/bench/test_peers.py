@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -24,9 +25,10 @@ FACTS = '{"bench":"machine","load":0.5}'
 
 
 class FakeTubes(socketserver.StreamRequestHandler):
-    """Beanstalkd with one tube that keeps nothing."""
+    """Beanstalkd that keeps nothing."""
 
-    jobs: deque[tuple[int, bytes]] = deque()
+    tubes: ClassVar[dict[bytes, deque[tuple[int, bytes]]]] = {}
+    tube = watched = b"default"
     there = threading.Condition()
     made = 0
 
@@ -35,9 +37,11 @@ class FakeTubes(socketserver.StreamRequestHandler):
             self.wfile.write(getattr(self, words[0].decode())(*words[1:]))
 
     def use(self, tube: bytes) -> bytes:
+        self.tube = tube
         return b"USING %b\r\n" % tube
 
-    def watch(self, _: bytes) -> bytes:
+    def watch(self, tube: bytes) -> bytes:
+        self.watched = tube
         return b"WATCHING 2\r\n"
 
     def ignore(self, _: bytes) -> bytes:
@@ -47,14 +51,14 @@ class FakeTubes(socketserver.StreamRequestHandler):
         body = self.rfile.read(int(size) + 2)
         with self.there:
             FakeTubes.made += 1
-            self.jobs.append((self.made, body))
-            self.there.notify()
+            self.tubes.setdefault(self.tube, deque()).append((self.made, body))
+            self.there.notify_all()
         return b"INSERTED %d\r\n" % self.made
 
     def reserve(self) -> bytes:
         with self.there:
-            self.there.wait_for(lambda: self.jobs, 5)
-            number, body = self.jobs.popleft()
+            self.there.wait_for(lambda: self.tubes.get(self.watched), 5)
+            number, body = self.tubes[self.watched].popleft()
         return b"RESERVED %d %d\r\n%b" % (number, len(body) - 2, body)
 
     def delete(self, _: bytes) -> bytes:
@@ -78,7 +82,7 @@ def serving(handler: type[socketserver.BaseRequestHandler]) -> Iterator[int]:
 
 @contextmanager
 def fake_tubes(_place: Path, _cache: Cache) -> Iterator[Peer]:
-    FakeTubes.jobs.clear()
+    FakeTubes.tubes.clear()
     with serving(FakeTubes) as port:
         yield beanstalkd.Beanstalkd(port)
 
@@ -87,6 +91,10 @@ def fake_tubes(_place: Path, _cache: Cache) -> Iterator[Peer]:
 def absent(_place: Path, _cache: Cache) -> Iterator[Peer]:
     raise Absent("it is nowhere")
     yield
+
+
+def waiting() -> int:
+    return sum(map(len, FakeTubes.tubes.values()))
 
 
 @pytest.fixture
@@ -109,7 +117,7 @@ def test_a_round_counts_what_was_answered(tubes: Peer) -> None:
     template = tubes.append("tube", 3)
     found = load.drive(tubes.wire, islice(numbered(template), 20), connections=4)
     assert len(found.took) == 20
-    assert len(FakeTubes.jobs) == 60
+    assert waiting() == 60
     assert found.rate > 0
 
 
@@ -121,13 +129,13 @@ def test_a_refusal_is_not_taken_for_fast(tubes: Peer) -> None:
 def test_what_is_pushed_is_pulled_and_acked_to_the_end(tubes: Peer) -> None:
     run = working.work(tubes, seconds=0.05, workers=2, each=5)
     assert run().value > 0
-    assert not FakeTubes.jobs
+    assert waiting() == 0
 
 
 def test_a_depth_stays(tubes: Peer) -> None:
     run = working.work(tubes, seconds=0.05, workers=1, each=5, depth=200)
     run()
-    assert len(FakeTubes.jobs) == 200
+    assert waiting() == 200
 
 
 def test_one_who_waits_receives_each_message(tubes: Peer) -> None:
@@ -174,7 +182,7 @@ def test_an_error_is_seen(ends: Callable[[bytes, int], bool], held: bytes, answe
 class Said(socketserver.BaseRequestHandler):
     """Says the next of `pieces` whenever it is sent something, and at once again after an empty one."""
 
-    pieces: deque[bytes] = deque()
+    pieces: ClassVar[deque[bytes]] = deque()
 
     def handle(self) -> None:
         while self.request.recv(65_536):

@@ -6,7 +6,7 @@ import socketserver
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import ClassVar
@@ -14,7 +14,7 @@ from typing import ClassVar
 import pytest
 
 from bench.figures import figure
-from bench.peers import beanstalkd, cache, jobs, load, main, nats, page, postgres, rabbitmq, redis, working
+from bench.peers import beanstalkd, jobs, load, main, nats, page, postgres, rabbitmq, redis, working
 from bench.peers.cache import Cache
 from bench.peers.load import Refused, Request, numbered
 from bench.peers.peer import NUMBER, OBJECT_BYTES, Contender, Peer, text
@@ -87,10 +87,8 @@ def fake_tubes(_place: Path, _cache: Cache) -> Iterator[Peer]:
         yield beanstalkd.Beanstalkd(port)
 
 
-@contextmanager
-def absent(_place: Path, _cache: Cache) -> Iterator[Peer]:
+def absent(_place: Path, _cache: Cache) -> AbstractContextManager[Peer]:
     raise Absent("it is nowhere")
-    yield
 
 
 def waiting() -> int:
@@ -225,7 +223,7 @@ def test_an_unknown_peer_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_fetched_is_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache.shutil, "which", lambda _: None)
+    monkeypatch.setattr("shutil.which", lambda _: None)
     with pytest.raises(Absent, match="npm is not there"):
         Cache(tmp_path).workerd()
     with pytest.raises(Absent, match="no apt-get"):

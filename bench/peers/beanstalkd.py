@@ -22,6 +22,7 @@ class Beanstalkd(Peer):
     """Each queue is a tube, named again in every request, as connections are not bound to one. There are no logs."""
 
     lease = re.compile(rb"RESERVED (\d+) ")
+    together = 1
     logs = False
 
     def wire(self) -> Wire:

@@ -78,7 +78,7 @@ def measure(
 
 def asked(rig: Rig) -> Iterator[tuple[str, str, Job]]:
     """Every job: what it is called, the unit of its figure, and how it is begun."""
-    seconds, length = rig.pick(1.0, 0.25, 0.02), rig.pick(LENGTH, LENGTH // 5, 300)
+    seconds, length = rig.pick(1.0, 0.5, 0.02), rig.pick(LENGTH, LENGTH // 5, 300)
     for each in EACH:
         for connections in CONNECTIONS:
             job = partial(jobs.append, each=each, connections=connections, seconds=seconds)
@@ -90,7 +90,7 @@ def asked(rig: Rig) -> Iterator[tuple[str, str, Job]]:
         behind = f", {depth:,} waiting" if depth else ""
         job = partial(working.work, seconds=seconds, depth=depth)
         yield f"push 1, pull and ack 10{behind}", "messages/s", job
-    yield "push to one who waits, p50", "ms", partial(working.latency, number=rig.pick(400, 100, 5))
+    yield "push to one who waits, p50", "ms", partial(working.latency, number=rig.pick(400, 200, 5))
     for number in rig.pick((1, 1_000), (1, 1_000), (1, 3)):
         job = partial(jobs.queues, number=number, connections=CONNECTIONS[-1], seconds=seconds)
         yield f"push 1 to {number:,} queue{'s' if number > 1 else ''}", "messages/s", job
@@ -111,7 +111,7 @@ def _inside(field: Field, stack: ExitStack, libraries: Sequence[str]) -> Iterato
             )
         except (Absent, OSError) as error:
             say(f"left out: {name}: {error}")
-    seconds = field.rig.pick(1.0, 0.25, 0.02)
+    seconds = field.rig.pick(1.0, 0.5, 0.02)
     for job, what in (("push", "push 1"), ("cycle", "push 1, pull and ack 1")):
         for callers in (1, 16):
             runs = {name: one.run(job, callers, seconds) for name, one in inside.items()}

@@ -71,6 +71,7 @@ class JetStream(Peer):
     """Each queue is a stream; one that is worked has one pull consumer, and acks are answered, too."""
 
     lease = re.compile(rb" (\$JS\.ACK\.\S+) ")
+    together = 1
 
     def wire(self) -> Wire:
         return Inbox(self.port)

@@ -64,7 +64,7 @@ def section(path: Path) -> str:
     """All that stands between the two markers, for the lines in this file."""
     facts, figures = load(path)
     jobs = by_job(figures)
-    parts = [INTRO, f"![rates as multiples of workerd's]({PICTURE.relative_to(PAGE.parent)})\n"]
+    parts = [INTRO, f"![what each peer gets through of each job]({PICTURE.relative_to(PAGE.parent)})\n"]
     parts += [WORK, BEFORE.format(name=path.name, load=facts["load"]) + "\n"]
     served = {job: found for job, found in jobs.items() if not job.startswith(peers.INSIDE)}
     inside = {job: found for job, found in jobs.items() if job.startswith(peers.INSIDE)}

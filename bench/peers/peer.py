@@ -35,6 +35,8 @@ class Peer(ABC):
 
     logs: ClassVar[bool] = True  # can what was appended be read again and again?
 
+    together: ClassVar[int] = 10  # messages that one who waits may be given at once
+
     def __init__(self, port: int) -> None:
         self.port = port
 

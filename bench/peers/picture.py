@@ -44,7 +44,8 @@ def panel(axis: Any, job: dict[str, Any]) -> None:
     less = " (less is better)" if job["unit"] == "ms" else ""
     axis.set_title(f"{job['name']}, {job['unit']}{less}", loc="left", fontsize=9)
     axis.margins(x=0.15)
-    for side in ("top", "right"):
+    axis.set_xticks([])  # the bars say their values
+    for side in ("top", "right", "bottom"):
         axis.spines[side].set_visible(False)
 
 

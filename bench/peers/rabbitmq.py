@@ -137,6 +137,7 @@ class QuorumQueues(Peer):
     """Each queue is a quorum queue of one member. There are no logs."""
 
     lease = LEASE
+    together = 1
     logs = False
 
     def wire(self) -> Wire:

@@ -117,7 +117,7 @@ class _Working:
 def latency(peer: Peer, number: int) -> Run:
     """Milliseconds from sending a push to having its message, for one who waits: the median."""
     queue = fresh(peer, "work")
-    peer.pull(queue, 1, wait=True)
+    peer.pull(queue, peer.together, wait=True)
 
     def run() -> Round:
         took_ms = _Delivery(peer, queue, number).run()
@@ -133,7 +133,7 @@ class _Delivery:
     def __init__(self, peer: Peer, queue: str, number: int) -> None:
         self._peer, self._queue, self._number = peer, queue, number
         self._requests: Iterator[Request] = numbered(peer.push(queue, wake=True))
-        self._pull = peer.pull(queue, 1, wait=True)
+        self._pull = peer.pull(queue, peer.together, wait=True)
         self._consumer = peer.waiting(queue)
         self._idle = deque(peer.wire() for _ in range(PRODUCERS))
         self._busy: dict[int, Wire] = {}  # by descriptor

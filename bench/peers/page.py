@@ -32,7 +32,10 @@ options of `serve`, `--only NAME` leaves out the others. The load comes from one
 made before, so what a client library costs is not in it. Objects and messages are of 200 bytes, and ratios are
 medians of the ratios round by round.
 """
-BEFORE = "What was saved is in `bench/results/{name}`; the load of the machine when it began: {load}."
+BEFORE = """\
+What was saved is in `bench/results/{name}`, by a {effort} run; the load of the machine when it began: {load}. That
+every setting does what it says was taken from each peer's word, not traced.
+"""
 WORK = """\
 `push 1, pull and ack 10` is done by 4 producers and 4 consumers, each of whom asks when ten messages are there for
 him. One who waits is pushed 200 messages a second. PostgreSQL's consumer is woken by LISTEN; RabbitMQ's pulls are
@@ -65,7 +68,7 @@ def section(path: Path) -> str:
     facts, figures = load(path)
     jobs = by_job(figures)
     parts = [INTRO, f"![what each peer gets through of each job]({PICTURE.relative_to(PAGE.parent)})\n"]
-    parts += [WORK, BEFORE.format(name=path.name, load=facts["load"]) + "\n"]
+    parts += [WORK, BEFORE.format(name=path.name, effort=facts["effort"], load=facts["load"])]
     served = {job: found for job, found in jobs.items() if not job.startswith(peers.INSIDE)}
     inside = {job: found for job, found in jobs.items() if job.startswith(peers.INSIDE)}
     for some in (served, inside):

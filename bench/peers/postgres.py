@@ -17,7 +17,7 @@ from bench.peers.process import Absent, free_port, running, unprivileged
 
 NAME = "PostgreSQL"
 SETTING = "synchronous_commit on, fsync on; FOR UPDATE SKIP LOCKED"
-PACKAGE = "postgresql-15"
+PACKAGE = "postgresql"
 IDLE = b"Z\0\0\0\5I"  # ready for a query, in no transaction: every answer ends with it
 NOTIFIED = b"A\0\0\0"
 FAILED = (b"SERROR\0", b"SFATAL\0")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socketserver
 import threading
 from collections import deque
@@ -21,7 +22,7 @@ from bench.peers.peer import NUMBER, OBJECT_BYTES, Contender, Peer, text
 from bench.peers.process import Absent
 from bench.rig import Rig
 
-FACTS = '{"bench":"machine","load":0.5}'
+FACTS = '{"bench":"machine","effort":"quick","load":0.5}'
 
 
 class FakeTubes(socketserver.StreamRequestHandler):
@@ -248,6 +249,14 @@ def test_the_section_names_settings_and_ratios(tmp_path: Path) -> None:
     assert "| append 1, 1 connection | objects/s | 300 | 100 | 0.1 |" in section
     assert "| append 1, 1 connection | 3 |" in section
     assert "when it began: 0.5" in section
+
+
+def test_the_page_says_what_was_measured() -> None:
+    text = page.PAGE.read_text()
+    named = re.search(r"`bench/results/(peers-[\w.-]+)`", text)
+    assert named is not None
+    assert page.renewed(text, page.section(page.RESULTS / named[1])) == text
+    assert page.PICTURE.is_file()
 
 
 def test_the_picture_has_a_bar_a_peer(tmp_path: Path) -> None:

@@ -33,9 +33,10 @@ made before, so what a client library costs is not in it. Objects and messages a
 medians of the ratios round by round.
 """
 BEFORE = """\
-What was saved is in `bench/results/{name}`, by a {effort} run; the load of the machine when it began: {load}. Traced
-once on one connection, an append of one object is one sync by each of them; a pull of one message and its ack are two,
-but one by NATS JetStream and by beanstalkd, which does not write down what is reserved.
+What was saved is in `bench/results/{name}`, by a {effort} run; the load of the machine when it began: {load}.
+
+Traced once on one connection, an append of one object is one sync by each of them; a pull of one message and its ack
+are two, but one by NATS JetStream and by beanstalkd, which does not write down what is reserved.
 """
 WORK = """\
 `push 1, pull and ack 10` is done by 4 producers and 4 consumers, each of whom asks when ten messages are there for

@@ -70,5 +70,5 @@ lock: install ## Pin requirements/dev.in anew into dev.txt (ARGS=--upgrade takes
 		requirements/dev.txt
 
 clean: ## Remove .venv, Node.js packages and every cache; data stays
-	rm -rf $(VENV) $(DXOS)/node_modules $(CLOUDFLARE)/node_modules dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DXOS)/node_modules $(CLOUDFLARE)/node_modules dist .bench-peers .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

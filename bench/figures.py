@@ -44,6 +44,7 @@ class Figure:
     rounds: int
     against: Sequence[Against] = ()
     more: Mapping[str, float] = field(default_factory=dict)
+    note: str = ""  # under which setting it was measured
 
     def line(self) -> str:
         """The figure as one line of JSON."""
@@ -55,7 +56,7 @@ class Figure:
             "against": [asdict(a) | {"value": shorten(a.value), "verdict": a.verdict} for a in self.against],
         }
         return msgspec.json.encode(
-            {name: value for name, value in told.items() if value not in ([], {})}
+            {name: value for name, value in told.items() if value not in ([], {}, "")}
         ).decode()
 
 
@@ -67,6 +68,7 @@ def figure(
     *,
     against: Sequence[Against] = (),
     more: Mapping[str, float] | None = None,
+    note: str = "",
 ) -> Figure:
     """Summarise the rounds of one case."""
     return Figure(
@@ -79,6 +81,7 @@ def figure(
         rounds=len(values),
         against=against,
         more=more or {},
+        note=note,
     )
 
 
@@ -106,13 +109,16 @@ def shown(value: float) -> str:
 def show(console: Console, question: str, figures: Sequence[Figure]) -> None:
     """Print the table of one bench."""
     table = Table(title=question, title_justify="left", title_style="bold")
-    for name in ("case", "median", "unit", "range", "more", "against", "result", "target", ""):
+    aimed, noted = any(each.against for each in figures), any(each.note for each in figures)
+    aims = ("against", "result", "target", "") if aimed else ()
+    for name in ("case", "median", "unit", "range", "more", *aims, *(("setting",) if noted else ())):
         table.add_column(name, justify="right" if name in ("median", "result", "target") else "left")
     for each in figures:
         more = ", ".join(f"{name} {shown(value)}" for name, value in each.more.items())
         spread = "" if each.rounds == 1 else f"{shown(each.low)} to {shown(each.high)}"
         first, *others = each.against or (None,)
-        table.add_row(each.case, shown(each.value), each.unit, spread, more, *_cells(first))
+        cells = [*(_cells(first) if aimed else ()), *((each.note,) if noted else ())]
+        table.add_row(each.case, shown(each.value), each.unit, spread, more, *cells)
         for other in others:
             table.add_row("", "", "", "", "", *_cells(other))
     console.print(table)

@@ -34,6 +34,7 @@ from bench import (
     work_latency,
 )
 from bench.figures import Figure, quantile, show
+from bench.peers import main as peers
 from bench.rig import Effort, Rig
 
 BENCHES: Mapping[str, Callable[[Rig], Iterator[Figure]]] = {
@@ -50,7 +51,9 @@ BENCHES: Mapping[str, Callable[[Rig], Iterator[Figure]]] = {
     "http-memory": http_memory.measure,
     "work-http": work_http.measure,
     "work-latency": work_latency.measure,
+    peers.NAME: peers.measure,
 }
+ON_REQUEST = (peers.NAME,)  # not among all: it fetches what it needs
 QUESTIONS = {
     "append": append.__doc__,
     "latency": latency.__doc__,
@@ -65,6 +68,7 @@ QUESTIONS = {
     "http-memory": http_memory.__doc__,
     "work-http": work_http.__doc__,
     "work-latency": work_latency.__doc__,
+    peers.NAME: peers.__doc__,
 }
 FLUSH = "What does a flush cost here?"
 RESULTS = Path(__file__).parent / "results"
@@ -78,18 +82,23 @@ def run(
     folder: Path | None = None,
     as_json: bool | None = None,
     save: bool = False,
+    only: Sequence[str] = (),
+    also: Sequence[str] = (),
 ) -> None:
-    """Run the benches named, all if none is, and print.
+    """Run the benches named, all but `peers` if none is, and print.
 
     quick: smaller sizes and fewer rounds, two or three minutes. folder: where the data goes, else the current one.
     as_json: None decides by whether stdout is a terminal. save: also write the lines to results/.
+    only, also: see `Rig`.
     Raises ValueError for a name there is no bench of, or a folder in memory, where a flush means nothing.
     """
     tell = Teller(as_json=not sys.stdout.isatty() if as_json is None else as_json)
-    tell.lines += list(measure(names, "quick" if quick else "full", folder or Path.cwd(), tell))
+    effort: Effort = "quick" if quick else "full"
+    tell.lines += list(measure(names, effort, folder or Path.cwd(), tell, only=only, also=also))
     if save:
         RESULTS.mkdir(exist_ok=True)
-        path = RESULTS / f"{datetime.now(UTC):%Y-%m-%d}.jsonl"
+        kind = f"{peers.NAME}-" if peers.NAME in names else ""
+        path = RESULTS / f"{kind}{datetime.now(UTC):%Y-%m-%d}.jsonl"
         path.write_text("".join(f"{line}\n" for line in tell.lines))
 
 
@@ -116,7 +125,15 @@ class Teller:
             show(self._console, question, figures)
 
 
-def measure(names: Sequence[str], effort: Effort, folder: Path, tell: Teller) -> Iterator[str]:
+def measure(
+    names: Sequence[str],
+    effort: Effort,
+    folder: Path,
+    tell: Teller,
+    *,
+    only: Sequence[str] = (),
+    also: Sequence[str] = (),
+) -> Iterator[str]:
     """Ask in order, telling each figure as it comes; yield the lines worth keeping."""
     unknown = sorted(set(names) - set(BENCHES))
     if unknown:
@@ -131,8 +148,8 @@ def measure(names: Sequence[str], effort: Effort, folder: Path, tell: Teller) ->
         tell.fact(facts)
         yield facts
         yield from _answer(FLUSH, iter([machine.flush(times_ms)]), tell)
-        rig = Rig(place, effort, quantile(times_ms, 0.5))
-        for bench in names or BENCHES:
+        rig = Rig(place, effort, quantile(times_ms, 0.5), only, also)
+        for bench in names or [each for each in BENCHES if each not in ON_REQUEST]:
             began = time.perf_counter()
             question = (QUESTIONS[bench] or bench).splitlines()[0]
             yield from _answer(question, BENCHES[bench](rig), tell)
@@ -153,14 +170,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench", description="Measure edgequeues on this machine."
     )
-    parser.add_argument("names", nargs="*", metavar="bench", help=f"any of {', '.join(BENCHES)}; none: all")
+    named = f"any of {', '.join(BENCHES)}; none: all but peers"
+    parser.add_argument("names", nargs="*", metavar="bench", help=named)
     parser.add_argument("--quick", action="store_true", help="smaller and fewer, two or three minutes")
     parser.add_argument("--json", action="store_true", default=None, help="JSON lines on a terminal too")
     parser.add_argument("--table", dest="json", action="store_false", help="tables in a pipe too")
     parser.add_argument("--folder", type=Path, help="where to put the data; default: the current folder")
     parser.add_argument("--save", action="store_true", help="also write the lines to bench/results/")
+    parser.add_argument("--only", action="append", default=[], help="peers: this one takes part; repeatable")
+    parser.add_argument(
+        "--also", action="append", default=[], help="peers: edgequeues with these options of serve, too"
+    )
     asked = parser.parse_args()
     try:
-        run(asked.names, asked.quick, folder=asked.folder, as_json=asked.json, save=asked.save)
+        run(
+            asked.names,
+            asked.quick,
+            folder=asked.folder,
+            as_json=asked.json,
+            save=asked.save,
+            only=asked.only,
+            also=asked.also,
+        )
     except (ValueError, FileNotFoundError) as error:
         parser.error(str(error))

@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--write", action="store_true", help=f"put them into {PAGE.name} instead of printing them"
     )
     asked = parser.parse_args(arguments)
-    made = section(asked.file or max(benches.RESULTS.glob("*.jsonl")))
+    made = section(asked.file or max(benches.RESULTS.glob("[0-9]*.jsonl")))
     if asked.write:
         PAGE.write_text(renewed(PAGE.read_text(), made))
     else:

@@ -43,11 +43,16 @@ RAW_INSERT = log.INSERT_ABSENT.partition(" ON CONFLICT")[0]
 
 @dataclass(frozen=True)
 class Rig:
-    """Where and how thoroughly to measure. flush_ms: median time of a flush in that folder."""
+    """Where and how thoroughly to measure. flush_ms: median time of a flush in that folder.
+
+    only, also: which peers take part, if not all, and options of `serve` with which edgequeues does so once more.
+    """
 
     folder: Path
     effort: Effort
     flush_ms: float
+    only: Sequence[str] = ()
+    also: Sequence[str] = ()
 
     def pick(self, full: T, quick: T, tiny: T) -> T:
         """The size for this effort."""

@@ -81,9 +81,9 @@ class Served:
 
 
 @contextmanager
-def edgequeues(folder: Path) -> Iterator[Served]:
-    """`edgequeues serve` with its defaults over a fresh folder."""
-    options = ("edgequeues.cli.main", "serve", "--port", "0", "--data", str(folder / "data"))
+def edgequeues(folder: Path, *extra: str) -> Iterator[Served]:
+    """`edgequeues serve` over a fresh folder, with its defaults but for what `extra` options say."""
+    options = ("edgequeues.cli.main", "serve", "--port", "0", "--data", str(folder / "data"), *extra)
     with _process(folder / "edgequeues.log", *options) as served:
         yield served
 

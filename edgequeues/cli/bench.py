@@ -24,8 +24,23 @@ from edgequeues.cli.session import Failure
     help="Where to write: the disk of this folder is what is measured. Default: the current one.",
 )
 @click.option("--save", is_flag=True, help="Also keep the lines in bench/results.")
-def bench(names: Sequence[str], quick: bool, as_json: bool, folder: Path | None, save: bool) -> None:
-    """Measure the benches called NAMES, or all."""
+@click.option("--only", multiple=True, metavar="PEER", help="peers: this one takes part; repeatable.")
+@click.option(
+    "--also",
+    multiple=True,
+    metavar="OPTIONS",
+    help="peers: edgequeues with these options of serve takes part, too; repeatable.",
+)
+def bench(
+    names: Sequence[str],
+    quick: bool,
+    as_json: bool,
+    folder: Path | None,
+    save: bool,
+    only: Sequence[str],
+    also: Sequence[str],
+) -> None:
+    """Measure the benches called NAMES, or all but `peers`, which fetches other servers to measure beside."""
     try:
         run = import_module("bench.main").run
     except ModuleNotFoundError as error:
@@ -33,6 +48,6 @@ def bench(names: Sequence[str], quick: bool, as_json: bool, folder: Path | None,
             raise
         raise Failure("the benchmarks are not installed; run them from a checkout: make bench") from None
     try:
-        run(names, quick, folder=folder, as_json=as_json or None, save=save)
+        run(names, quick, folder=folder, as_json=as_json or None, save=save, only=only, also=also)
     except ValueError as error:
         raise click.UsageError(str(error)) from error

@@ -13,7 +13,9 @@ from bench.figures import Against, figure, quantile
 
 STARTS_SERVERS = ("http", "http-memory", "work-http", "work-latency")
 EVERY = [
-    pytest.param(name, marks=pytest.mark.slow if name in STARTS_SERVERS else ()) for name in main.BENCHES
+    pytest.param(name, marks=pytest.mark.slow if name in STARTS_SERVERS else ())
+    for name in main.BENCHES
+    if name not in main.ON_REQUEST  # they fetch what they need: see test_peers
 ]
 
 

@@ -188,7 +188,7 @@ class Connection:
         deadlines: Deadlines,
         tls: ssl.SSLContext | None,
         *,
-        lane: bool = True,
+        lane: bool,
     ) -> None:
         self._has_lane = lane
         self._app = app

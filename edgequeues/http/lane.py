@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, MutableMapping
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
@@ -22,11 +22,11 @@ import trio
 from edgequeues.core.errors import EdgeQueuesError, InvalidRequest
 from edgequeues.http.http1 import HEAD_BYTES_MAX, HEADERS_MAX, asks_for_websocket, refusal
 from edgequeues.http.problems import HeadersTooLarge
+from edgequeues.http.routes import Headers
 from edgequeues.http.server import Server
 
 COPY_BYTES_MAX = 64 * 1024  # a larger piece of an answer is not joined with what goes before it
 BLANK_MAX = 4  # bytes of line ends before a request, which some clients send after a body
-PIPELINED_MAX = 1_000  # requests that wait behind one; more cannot come in one read of the socket
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _NOT_HTTP = "these bytes are no HTTP/1.1 request"
@@ -58,46 +58,54 @@ class Transport(Protocol):
 
 
 class Message:
-    """A request as it comes in."""
+    """A request as it comes in. size: bytes of target and headers. pieces: of the body, those that nobody took."""
 
     __slots__ = (
-        "bodies",
         "complete",
         "headers",
         "keep_alive",
         "method",
-        "minor",
+        "pieces",
         "size",
         "target",
         "upgrade",
+        "version",
     )
 
     def __init__(self) -> None:
         self.method = ""
         self.target = b""
-        self.minor = "1.1"
+        self.version = ""
         self.headers: list[tuple[bytes, bytes]] = []
-        self.size = 0  # bytes of target and headers
-        self.bodies: deque[bytes] = deque()
+        self.size = 0
+        self.pieces: list[bytes] = []
         self.complete = False
         self.keep_alive = True
         self.upgrade = False
 
 
 class Incoming:
-    """What llhttp calls: makes messages of the bytes of one connection. `fault`: why there will be no more."""
+    """What llhttp calls: makes messages of the bytes of one connection.
+
+    heads: messages whose head is whole and that nobody has taken. fault: why there will be no more. left: what came
+    behind a message that asks for an upgrade; None: there was none.
+    """
 
     def __init__(self) -> None:
-        self.messages: deque[Message] = deque()
-        self.heads: deque[Message] = deque()  # those whose head is whole and that nobody has taken
+        self.heads: deque[Message] = deque()
         self.fault: EdgeQueuesError | None = None
-        self.left = b""  # behind an upgrade
+        self.left: bytes | None = None
         self._parser = httptools.HttpRequestParser(self)
         self._now: Message | None = None
         self._in_body = False
         self._begun = 0  # messages so far
         self._unfinished = 0  # bytes of a head after those that came with its first
-        self._blank = 0  # line ends before a request
+        self._blank = 0  # bytes of line ends before a message
+
+    @property
+    def is_full(self) -> bool:
+        """Is there something behind the message that is being answered? Then no more is read."""
+        return bool(self.heads) or self.fault is not None or self.left is not None
 
     @property
     def has_part_of_a_head(self) -> bool:
@@ -106,7 +114,7 @@ class Incoming:
 
     def feed(self, data: bytes) -> None:
         """Take bytes; after a fault, none any more."""
-        if self.fault is not None or self.left:
+        if self.fault is not None or self.left is not None:
             return
         begun, now = self._begun, self._now
         try:
@@ -139,17 +147,20 @@ class Incoming:
     # -- called by llhttp ---------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
+        """A message begins."""
         self._now = Message()
         self._in_body = False
         self._begun += 1
 
     def on_url(self, part: bytes) -> None:
+        """A part of its target."""
         message = self._now
         assert message is not None
         message.target += part
         self._grown(message, len(part))
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        """A header, or a trailer."""
         message = self._now
         assert message is not None
         if not self._in_body:  # what comes behind a body says nothing
@@ -157,25 +168,28 @@ class Incoming:
         self._grown(message, len(name) + len(value) + 4)
 
     def on_headers_complete(self) -> None:
+        """The head is whole."""
         message, parser = self._now, self._parser
         assert message is not None
         message.method = parser.get_method().decode()
-        message.minor = parser.get_http_version()
+        message.version = parser.get_http_version()
         message.keep_alive = parser.should_keep_alive()
         message.upgrade = parser.should_upgrade()
-        if message.minor not in ("1.1", "1.0"):
+        if message.version not in ("1.1", "1.0"):
             raise InvalidRequest("HTTP/1.1 is spoken here")
         for name, value in message.headers:
-            if name == b"transfer-encoding" and value.lower() != b"chunked":
-                raise InvalidRequest("of all transfer codings only chunked is taken")
+            if name == b"transfer-encoding" and (value.lower() != b"chunked" or message.version == "1.0"):
+                raise InvalidRequest("of all transfer codings chunked is taken, in HTTP/1.1")
         self._in_body = True
         self.heads.append(message)
 
     def on_body(self, part: bytes) -> None:
+        """A part of its body."""
         assert self._now is not None
-        self._now.bodies.append(part)
+        self._now.pieces.append(part)
 
     def on_message_complete(self) -> None:
+        """All of it is there."""
         assert self._now is not None
         self._now.complete = True
         self._now = None
@@ -187,9 +201,13 @@ class Incoming:
 
 
 class Exchange:
-    """One request as the app sees it: called it is ASGI's `receive`, and `send` is ASGI's `send`."""
+    """One request as the app sees it: called it is ASGI's `receive`, and `send` is ASGI's `send`.
+
+    begun: has any of the answer been sent? closes: is it the last one on the connection?
+    """
 
     __slots__ = (
+        "_chunked",
         "_ended",
         "_given",
         "_head",
@@ -199,7 +217,6 @@ class Exchange:
         "_stopping",
         "_transport",
         "begun",
-        "chunked",
         "closes",
     )
 
@@ -209,96 +226,90 @@ class Exchange:
         self._message = message
         self._incoming = incoming
         self._transport = transport
-        self._head: dict[str, Any] | None = None
-        self._given = False  # has the end of the body been given?
-        self._owes_continue = not message.complete and _expects(message.headers)
-        self._ended = False
-        self.begun = False  # has any of an answer been sent?
-        self.chunked = False
         self._stopping = stopping
-        self.closes = not message.keep_alive  # is this the last answer on the connection?
-
-    # -- receive ------------------------------------------------------------------------------------------
-
-    async def __call__(self) -> dict[str, Any]:
-        """Return the next part of the body, then wait until the client is gone."""
-        while True:
-            message = self.come()
-            if message is not None:
-                return message
-            if self._incoming.fault is not None or len(self._incoming.heads) > PIPELINED_MAX:
-                if not self._message.complete:
-                    return _GONE
-                await trio.sleep_forever()  # no more is read, so that a hang-up is not seen
-            if self._owes_continue and not self.begun:
-                self._owes_continue = False
-                await self._transport.write(_CONTINUE)
-            data = await self._transport.read()
-            if not data:
-                self._incoming.end()
-                return _GONE
-            self._incoming.feed(data)
-
-    def come(self) -> dict[str, Any] | None:
-        """Return the next part of the body if it is there already."""
-        message = self._message
-        if self._given or not (message.bodies or message.complete):
-            return None
-        body = message.bodies.popleft() if len(message.bodies) == 1 else b"".join(message.bodies)
-        message.bodies.clear()
-        self._given = message.complete
-        return {"type": "http.request", "body": body, "more_body": not message.complete}
+        self._owes_continue = not message.complete and _expects(message.headers)
+        self._given = False  # has the end of the body been given?
+        self._head = b""  # of an answer whose body will follow at once
+        self._chunked = False
+        self._ended = False
+        self.begun = False
+        self.closes = not message.keep_alive
 
     @property
     def is_whole(self) -> bool:
         """Did all of the request come, and was all of the answer sent?"""
         return self._message.complete and self._ended
 
-    # -- send ---------------------------------------------------------------------------------------------
+    async def __call__(self) -> dict[str, Any]:
+        """Return the next part of the body, then wait until the client is gone."""
+        message, incoming = self._message, self._incoming
+        while (part := self.come()) is None:
+            if message.complete and incoming.is_full:
+                await trio.sleep_forever()  # what is not read does not tell of a hang-up, either
+            if incoming.fault is not None:
+                return _GONE
+            if self._owes_continue and not self.begun:
+                self._owes_continue = False
+                await self._transport.write(_CONTINUE)
+            data = await self._transport.read()
+            if not data:
+                incoming.end()
+                return _GONE
+            incoming.feed(data)
+        return part
 
-    async def send(self, message: dict[str, Any]) -> None:
+    def come(self) -> dict[str, Any] | None:
+        """Return the next part of the body if it is there already."""
+        message = self._message
+        if self._given or not (message.pieces or message.complete):
+            return None
+        body = b"".join(message.pieces)
+        message.pieces.clear()
+        self._given = message.complete
+        return {"type": "http.request", "body": body, "more_body": not message.complete}
+
+    async def send(self, message: MutableMapping[str, Any]) -> None:
         """Send a part of the answer: head and body leave together where the body is known."""
         if message["type"] == "http.response.start":
-            self._head = message
-            if not _has_length(message):  # a stream: its head must not wait for its first piece
-                await self._send(self._encoded_head(), b"")
+            self._head, sized = self._encoded(message["status"], message["headers"])
+            if not sized:  # a stream: its head must not wait for its first piece
+                await self._flush(b"")
             return
         body, more = message.get("body", b""), message.get("more_body", False)
-        head = self._encoded_head() if self._head is not None else b""
         if self._message.method == "HEAD":
             body = b""
-        elif self.chunked:
+        elif self._chunked:
             body = (b"%x\r\n%b\r\n" % (len(body), body) if body else b"") + (b"" if more else b"0\r\n\r\n")
         self._ended = not more
-        await self._send(head, body)
+        await self._flush(body)
 
-    async def _send(self, head: bytes, body: bytes) -> None:
-        if head and len(body) < COPY_BYTES_MAX:
-            await self._transport.write(head + body)
-            return
+    async def _flush(self, body: bytes) -> None:
+        head, self._head = self._head, b""
+        if len(body) < COPY_BYTES_MAX:
+            head, body = head + body, b""
         for part in (head, body):
             if part:
+                self.begun = True
                 await self._transport.write(part)
 
-    def _encoded_head(self) -> bytes:
-        assert self._head is not None
+    def _encoded(self, status: int, headers: Headers) -> tuple[bytes, bool]:
+        """The head of an answer, and whether it says how long the body is."""
         self.closes = self.closes or self._stopping()
-        head, self._head = self._head, None
-        self.begun = True
-        status = head["status"]
-        lines = [_PHRASES[status]]
-        lines += [b"%b: %b\r\n" % header for header in head["headers"]]
-        if not _has_length(head) and status not in _BODILESS:
-            if self._message.minor == "1.1":
-                self.chunked = True
+        lines = [_PHRASES[status], *[b"%b: %b\r\n" % header for header in headers], _date()]
+        sized = any(name == b"content-length" for name, _ in headers)
+        if not sized and status not in _BODILESS:
+            self._chunked = self._message.version == "1.1"
+            if self._chunked:
                 lines.append(b"transfer-encoding: chunked\r\n")
             else:
                 self.closes = True
-        lines.append(_date())
         if self.closes:
             lines.append(b"connection: close\r\n")
         lines.append(b"\r\n")
-        return b"".join(lines)
+        head = b"".join(lines)
+        if head.count(b"\n") != len(lines):
+            raise ValueError("a header of the answer holds a line end")
+        return head, sized
 
 
 class Lane:
@@ -318,12 +329,12 @@ class Lane:
             if message is None:
                 return None
             if message.upgrade and message.method == "GET" and asks_for_websocket(message.headers):
-                return _again(message, self._incoming.left)
+                return _again(message, self._incoming.left or b"")
             self._transport.request_began()
             if not await self._answer(message):
                 return None
             self._transport.request_ended()
-            if message.upgrade:  # which is not taken up: what follows is HTTP again
+            if self._incoming.left is not None:  # an upgrade that is not taken up: what follows is HTTP again
                 left, self._incoming = self._incoming.left, Incoming()
                 self._incoming.feed(left)
 
@@ -358,7 +369,7 @@ class Lane:
         path, _, query = message.target.partition(b"?")
         scope = {
             "type": "http",
-            "http_version": message.minor,
+            "http_version": message.version,
             "method": message.method,
             "raw_path": path,
             "path": unquote(path.decode("latin-1")),
@@ -373,10 +384,6 @@ class Lane:
         if not exchange.begun and self._incoming.fault is not None:
             await self.refuse(self._incoming.fault)
         return exchange.is_whole and not exchange.closes and not stopping()
-
-
-def _has_length(head: dict[str, Any]) -> bool:
-    return any(name == b"content-length" for name, _ in head["headers"])
 
 
 def _expects(headers: Iterable[tuple[bytes, bytes]]) -> bool:

@@ -20,6 +20,8 @@ import trio
 
 from tests.e2e.process import environment, serving
 
+BOTH_FRONTS = True
+
 HERE = Path(__file__).parent
 SUITE = HERE / "vendor" / "cloudflare"
 PACKAGES = SUITE / "node_modules"

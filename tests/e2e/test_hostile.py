@@ -20,6 +20,8 @@ from edgequeues.http.http1 import HEAD_BYTES_MAX, HEADERS_MAX
 from . import process
 from .local import QUICK, UPGRADE, Running, frame, head, serving, until_end
 
+BOTH_FRONTS = True
+
 Q = "/v1/dxn:queue:demo:log"
 BODY = b'{"entries":[{"data":1}]}'
 CONTENT = ("Content-Type: application/json", f"Content-Length: {len(BODY)}")

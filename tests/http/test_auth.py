@@ -127,7 +127,7 @@ async def test_the_scheme_of_a_token_may_be_in_any_case(world: World) -> None:
 
 async def test_a_token_of_another_folder_is_unknown(world: World, tmp_path: Path) -> None:
     world.token()
-    async with worlds(tmp_path / "other") as other:
+    async with worlds(tmp_path / "other", world.front) as other:
         foreign = other.token()
     client = await world.open()
     assert challenged(await client.get("/v1/spaces", foreign))

@@ -25,6 +25,7 @@ from shards.clock import SystemClock
 from shards.errors import Overloaded
 
 from .asgi import HOST, JSON, Client, Pairs
+from .fronted import FrontName, behind
 
 LONG = b"0123456789" * 1_000
 GZIP = (b"accept-encoding", b"gzip, deflate")
@@ -113,20 +114,19 @@ def control(tmp_path: Path) -> Iterator[Control]:
 
 
 @pytest.fixture
-def app(control: Control) -> Client:
+def app(control: Control, front: FrontName) -> Client:
     closed.clear()
     gets = [Route("GET", f"/{handler.__name__}", handler, "read") for handler in HANDLERS]
     posts = [Route("POST", f"/{handler.__name__}", handler, "append") for handler in (echo, bug, too_large)]
-    return Client(
-        Server(
-            [Dialect("test", ("/own/",), [*gets, *posts], problems.refuse)],
-            rest,
-            Waits(),
-            auth=Auth("off", "127.0.0.1", control, SystemClock()),
-            hosts=Hosts("127.0.0.1", ["Queues.example:8700"]),
-            origins=Origins(),
-        )
+    server = Server(
+        [Dialect("test", ("/own/",), [*gets, *posts], problems.refuse)],
+        rest,
+        Waits(),
+        auth=Auth("off", "127.0.0.1", control, SystemClock()),
+        hosts=Hosts("127.0.0.1", ["Queues.example:8700"]),
+        origins=Origins(),
     )
+    return Client(behind(front, server))
 
 
 # -- admission -------------------------------------------------------------------------------------------

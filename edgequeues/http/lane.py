@@ -34,6 +34,7 @@ _TOO_LARGE = f"at most {HEAD_BYTES_MAX} bytes and {HEADERS_MAX} headers are take
 _PHRASES = {status.value: b"HTTP/1.1 %d %s\r\n" % (status, status.phrase.encode()) for status in HTTPStatus}
 _GONE = {"type": "http.disconnect"}
 _BODILESS = (204, 304)
+_OWS = b" \t"  # RFC 9110, 5.6.3
 
 log = logging.getLogger("edgequeues.http")
 
@@ -98,8 +99,8 @@ class Incoming:
         self._parser = httptools.HttpRequestParser(self)
         self._now: Message | None = None
         self._in_body = False
-        self._begun = 0  # messages so far
-        self._unfinished = 0  # bytes of a head after those that came with its first
+        self._got_on = False  # did what was fed last begin a message, end a head, bring some body?
+        self._unfinished = 0  # bytes since then: of a head, of the lines between chunks, of a trailer
         self._blank = 0  # bytes of line ends before a message
 
     @property
@@ -116,7 +117,7 @@ class Incoming:
         """Take bytes; after a fault, none any more."""
         if self.fault is not None or self.left is not None:
             return
-        begun, now = self._begun, self._now
+        now, self._got_on = self._now, False
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -127,17 +128,16 @@ class Incoming:
         except httptools.HttpParserError:
             self.fault = InvalidRequest(_NOT_HTTP)
         else:
-            began = self._begun > begun
-            self._bound(len(data), began=began, idle=now is None and not began)
+            self._bound(len(data), idle=now is None and not self._got_on)
 
     def end(self) -> None:
         """The client sends no more."""
         if self._now is not None and self.fault is None:
             self.fault = InvalidRequest("the request ends in its middle")
 
-    def _bound(self, size: int, *, began: bool, idle: bool) -> None:
-        """What llhttp itself would take without end: a head that goes on, and line ends before it."""
-        self._unfinished = self._unfinished + size if self.has_part_of_a_head and not began else 0
+    def _bound(self, size: int, *, idle: bool) -> None:
+        """What llhttp itself would take without end: lines that go on, and line ends before a message."""
+        self._unfinished = self._unfinished + size if self._now is not None and not self._got_on else 0
         self._blank = self._blank + size if idle else 0
         if self._unfinished > HEAD_BYTES_MAX:
             self.fault = HeadersTooLarge(_TOO_LARGE)
@@ -150,7 +150,7 @@ class Incoming:
         """A message begins."""
         self._now = Message()
         self._in_body = False
-        self._begun += 1
+        self._got_on = True
 
     def on_url(self, part: bytes) -> None:
         """A part of its target."""
@@ -164,7 +164,7 @@ class Incoming:
         message = self._now
         assert message is not None
         if not self._in_body:  # what comes behind a body says nothing
-            message.headers.append((name.lower(), value))
+            message.headers.append((name.lower(), value.strip(_OWS)))  # llhttp leaves what is behind a value
         self._grown(message, len(name) + len(value) + 4)
 
     def on_headers_complete(self) -> None:
@@ -173,20 +173,23 @@ class Incoming:
         assert message is not None
         message.method = parser.get_method().decode()
         message.version = parser.get_http_version()
-        message.keep_alive = parser.should_keep_alive()
+        message.keep_alive = parser.should_keep_alive() and message.version == "1.1"
         message.upgrade = parser.should_upgrade()
         if message.version not in ("1.1", "1.0"):
             raise InvalidRequest("HTTP/1.1 is spoken here")
+        if message.method == "CONNECT":
+            raise InvalidRequest("this is no proxy")
         for name, value in message.headers:
             if name == b"transfer-encoding" and (value.lower() != b"chunked" or message.version == "1.0"):
                 raise InvalidRequest("of all transfer codings chunked is taken, in HTTP/1.1")
-        self._in_body = True
+        self._in_body = self._got_on = True
         self.heads.append(message)
 
     def on_body(self, part: bytes) -> None:
         """A part of its body."""
         assert self._now is not None
         self._now.pieces.append(part)
+        self._got_on = True
 
     def on_message_complete(self) -> None:
         """All of it is there."""
@@ -227,7 +230,7 @@ class Exchange:
         self._incoming = incoming
         self._transport = transport
         self._stopping = stopping
-        self._owes_continue = not message.complete and _expects(message.headers)
+        self._owes_continue = not message.complete and message.version == "1.1" and _expects(message.headers)
         self._given = False  # has the end of the body been given?
         self._head = b""  # of an answer whose body will follow at once
         self._chunked = False
@@ -328,15 +331,18 @@ class Lane:
             message = await self._next()
             if message is None:
                 return None
-            if message.upgrade and message.method == "GET" and asks_for_websocket(message.headers):
-                return _again(message, self._incoming.left or b"")
+            if message.upgrade:
+                left, self._incoming = self._incoming.left or b"", Incoming()
+                if message.method == "GET" and asks_for_websocket(message.headers):
+                    return _again(message, left)
+                # Not taken up. Its body, if it has one, is in what is left.
+                message.headers = [header for header in message.headers if header[0] != b"upgrade"]
+                self._incoming.feed(_again(message, left))
+                continue
             self._transport.request_began()
             if not await self._answer(message):
                 return None
             self._transport.request_ended()
-            if self._incoming.left is not None:  # an upgrade that is not taken up: what follows is HTTP again
-                left, self._incoming = self._incoming.left, Incoming()
-                self._incoming.feed(left)
 
     async def _next(self) -> Message | None:
         """The next request whose head is there; None: there is none, and whatever was to be said was said."""
@@ -392,9 +398,10 @@ def _expects(headers: Iterable[tuple[bytes, bytes]]) -> bool:
 
 
 def _again(message: Message, left: bytes) -> bytes:
-    """The bytes of a request without a body, and what came behind it."""
+    """The bytes of a head, and what came behind it."""
     lines = b"".join([b"%b: %b\r\n" % header for header in message.headers])
-    return b"%b %b HTTP/1.1\r\n%b\r\n%b" % (message.method.encode(), message.target, lines, left)
+    top = b"%b %b HTTP/%b" % (message.method.encode(), message.target, message.version.encode())
+    return b"%b\r\n%b\r\n%b" % (top, lines, left)
 
 
 def _date() -> bytes:

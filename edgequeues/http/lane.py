@@ -343,6 +343,9 @@ class Lane:
             if not await self._answer(message):
                 return None
             self._transport.request_ended()
+            if not self._incoming.heads and self._incoming.left is not None:  # a trailer spoke of an upgrade
+                left, self._incoming = self._incoming.left, Incoming()
+                self._incoming.feed(left)
 
     async def _next(self) -> Message | None:
         """The next request whose head is there; None: there is none, and whatever was to be said was said."""

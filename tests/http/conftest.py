@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from edgequeues.app import open_app
+from edgequeues.control import Control
 from edgequeues.http.server import Server
 from shards.testing import InlineDisk, TrioClock
 
 from .asgi import Client
 from .fronted import FRONTS, FrontName, behind
 from .world import World, worlds
+
+
+@pytest.fixture
+def control(tmp_path: Path) -> Iterator[Control]:
+    """A file of tokens without any."""
+    with Control.open(tmp_path) as control:
+        yield control
 
 
 @pytest.fixture

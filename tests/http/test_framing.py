@@ -5,9 +5,9 @@ Behind each request another one is sent, for /hidden; it must not be answered wh
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+
+from edgequeues.control import Control
 
 from .fronted import FrontName, only
 from .raw import Asked, answers, small_server, talk
@@ -238,18 +238,18 @@ TAKEN: dict[str, tuple[bytes, list[Asked]]] = {
 }
 
 
-async def sent(folder: Path, front: FrontName, data: bytes) -> tuple[list[int], list[Asked]]:
+async def sent(control: Control, front: FrontName, data: bytes) -> tuple[list[int], list[Asked]]:
     """What a request and the hidden one are answered, and what the app was asked. The connection must end."""
     asked: list[Asked] = []
-    raw = await talk(small_server(folder, asked), front, [data + HIDDEN])
+    raw = await talk(small_server(control, asked), front, [data + HIDDEN])
     return [answer.status for answer in answers(raw)], asked
 
 
 @pytest.mark.parametrize("name", REFUSED)
 async def test_what_leaves_a_doubt_is_refused_and_ends_the_connection(
-    tmp_path: Path, front: FrontName, name: str, caplog: pytest.LogCaptureFixture
+    control: Control, front: FrontName, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    statuses, asked = await sent(tmp_path, front, REFUSED[name])
+    statuses, asked = await sent(control, front, REFUSED[name])
     assert len(statuses) == 1
     assert statuses[0] in (400, 408, 413)
     assert asked == []
@@ -257,9 +257,9 @@ async def test_what_leaves_a_doubt_is_refused_and_ends_the_connection(
 
 
 @pytest.mark.parametrize("name", TAKEN_BY_H11)
-async def test_the_lane_refuses_what_h11_takes(tmp_path: Path, front: FrontName, name: str) -> None:
+async def test_the_lane_refuses_what_h11_takes(control: Control, front: FrontName, name: str) -> None:
     data, statuses = TAKEN_BY_H11[name]
-    answered, asked = await sent(tmp_path, front, data)
+    answered, asked = await sent(control, front, data)
     assert answered == ([400] if front == "lane" else statuses)
     if front == "lane":
         assert asked == []
@@ -267,26 +267,26 @@ async def test_the_lane_refuses_what_h11_takes(tmp_path: Path, front: FrontName,
 
 @pytest.mark.parametrize("name", TAKEN_BY_THE_LANE)
 async def test_h11_refuses_some_things_that_leave_no_doubt(
-    tmp_path: Path, front: FrontName, name: str
+    control: Control, front: FrontName, name: str
 ) -> None:
     data, statuses = TAKEN_BY_THE_LANE[name]
-    answered, _ = await sent(tmp_path, front, data)
+    answered, _ = await sent(control, front, data)
     assert answered == (statuses if front == "lane" else [400])
 
 
 @pytest.mark.parametrize("name", TAKEN)
-async def test_a_body_is_a_body_whatever_it_holds(tmp_path: Path, front: FrontName, name: str) -> None:
+async def test_a_body_is_a_body_whatever_it_holds(control: Control, front: FrontName, name: str) -> None:
     data, expected = TAKEN[name]
-    answered, asked = await sent(tmp_path, front, data)
+    answered, asked = await sent(control, front, data)
     assert asked == expected
     assert answered[-len(asked) :] == [200] * len(asked)
     assert len(answered) == len(asked) or name == "a target of another scheme"
 
 
 async def test_what_follows_a_request_and_is_none_is_refused_after_its_answer(
-    tmp_path: Path, front: FrontName
+    control: Control, front: FrontName
 ) -> None:
-    statuses, asked = await sent(tmp_path, front, ask() + b"\0garbage\r\n\r\n")
+    statuses, asked = await sent(control, front, ask() + b"\0garbage\r\n\r\n")
     assert (statuses, asked) == ([200, 400], [SHORT])
 
 
@@ -295,16 +295,16 @@ async def test_what_follows_a_request_and_is_none_is_refused_after_its_answer(
     [b"3;" + b"x" * 300_000, ABC + b"0\r\nx: " + b"y" * 300_000, ABC + b"0\r\n" + b"x: y\r\n" * 50_000],
 )
 async def test_an_extension_and_trailers_have_an_end(
-    tmp_path: Path, front: FrontName, endless: bytes
+    control: Control, front: FrontName, endless: bytes
 ) -> None:
     """They bring the app nothing, so nothing else would end them; and the parsers keep a line until it is whole."""
-    statuses, asked = await sent(tmp_path, front, chunks(endless))
+    statuses, asked = await sent(control, front, chunks(endless))
     assert statuses in ([400], [431])
     assert asked == []
 
 
 @pytest.mark.parametrize("name", [b"Origin", b"Access-Control-Request-Headers"])
-async def test_no_value_that_is_echoed_adds_a_header(tmp_path: Path, front: FrontName, name: bytes) -> None:
+async def test_no_value_that_is_echoed_adds_a_header(control: Control, front: FrontName, name: bytes) -> None:
     plain = [b"Origin: http://localhost:1", b"Access-Control-Request-Method: GET"]
     known: set[bytes] | None = None
     for code in (None, *range(33), *range(127, 161), 255):
@@ -312,7 +312,7 @@ async def test_no_value_that_is_echoed_adds_a_header(tmp_path: Path, front: Fron
         lines = [line for line in plain if not line.startswith(name)]
         value = b"http://localhost:1" if name == b"Origin" else b"x-one"
         data = ask(*lines, name + b": " + value + odd, top=b"OPTIONS /short HTTP/1.1")
-        server = small_server(tmp_path / str(code), [])
+        server = small_server(control, [])
         answer, *more = answers(await talk(server, front, [data]))
         assert more == []
         assert b"set-cookie" not in answer.headers

@@ -6,8 +6,7 @@ import gzip
 import json
 import logging
 import zlib
-from collections.abc import AsyncGenerator, Iterator, MutableMapping
-from pathlib import Path
+from collections.abc import AsyncGenerator, MutableMapping
 from typing import Any
 
 import pytest
@@ -105,12 +104,6 @@ async def too_large(_: Request) -> Response:
 
 
 HANDLERS = [short, long, unchanged, bug, overloaded, pages, cut_by_bug, cut_by_shard, endless, too_large]
-
-
-@pytest.fixture
-def control(tmp_path: Path) -> Iterator[Control]:
-    with Control.open(tmp_path) as control:
-        yield control
 
 
 @pytest.fixture

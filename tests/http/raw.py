@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, cast
@@ -24,6 +25,13 @@ from .fronted import OF_THE_FRONT, READ_BYTES, FrontName, connect
 BODY_BYTES_MAX = 1024 * 1024
 WAIT_S = 20.0
 END_S = 600.0  # of virtual time, after which a connection that is still open counts as stuck
+
+
+class Bytes(bytes):
+    """Bytes that a failing test shows in short."""
+
+    def __repr__(self) -> str:
+        return re.sub(r"(.)\1{40,}", lambda run: f"{run[1]}<{len(run[0])} times>", super().__repr__())
 
 
 class Asked(NamedTuple):

@@ -24,7 +24,7 @@ from shards.testing import InlineDisk, TrioClock
 from tests.conftest import virtual
 
 from .fronted import FrontName
-from .raw import Answer, answers, talk
+from .raw import Answer, Bytes, answers, talk
 
 LOG = "/v1/dxn:queue:demo:log"
 NDJSON = "application/x-ndjson"
@@ -137,7 +137,7 @@ asks = st.builds(
     st.sampled_from(METHODS),
     st.sampled_from(TARGETS),
     st.lists(st.sampled_from(HEADERS), max_size=3, unique=True).map(tuple),
-    st.one_of(st.none(), st.sampled_from(BODIES)),
+    st.one_of(st.none(), st.sampled_from(BODIES).map(Bytes)),
     st.one_of(st.just(()), st.lists(st.integers(1, 70_000), min_size=1, max_size=3).map(tuple)),
     st.sampled_from(["1.1", "1.1", "1.1", "1.1", "1.0"]),
 )

@@ -24,7 +24,7 @@ from edgequeues.control import Control
 from edgequeues.http.lane import Lane
 from tests.conftest import virtual
 
-from .raw import WAIT_S, Answer, Asked, Heard, answers, small_server, talk
+from .raw import WAIT_S, Answer, Asked, Bytes, Heard, answers, small_server, talk
 
 EXAMPLES = int(os.environ.get("EDGEQUEUES_FUZZ_EXAMPLES", "150"))
 FUZZ = settings(
@@ -97,10 +97,10 @@ def mutated(draw: st.DrawFn) -> bytes:
             data[at:at] = draw(st.sampled_from(SPICE))
         else:
             data[at:at] = data[: draw(st.integers(1, 200))]
-    return bytes(data)
+    return Bytes(data)
 
 
-noise = st.one_of(mutated(), mutated(), mutated(), st.binary(max_size=300))
+noise = st.one_of(mutated(), mutated(), mutated(), st.binary(max_size=300).map(Bytes))
 cuts = st.lists(st.integers(0, 150_000), max_size=8)
 
 
@@ -150,7 +150,12 @@ def test_what_is_answered_does_not_depend_on_how_the_bytes_were_split(
     whole = outcome(control, [data])
     assert whole[1] == [] or whole[0] != []
     in_pieces = outcome(control, split(data, at), pause_s=pause_s)
-    if not MANY_LINE_ENDS.search(data):
+    if MANY_LINE_ENDS.search(data):
+        return
+    refused = [at for given, _ in (whole, in_pieces) for at, one in enumerate(given) if one.status == 431]
+    if refused:  # a head of more than one read is refused a read later
+        assert in_pieces[0][: min(refused)] == whole[0][: min(refused)]
+    else:
         assert in_pieces == whole
 
 

@@ -64,6 +64,7 @@ TOPS = [
     b"GET /short HTTP/1.1\r\n",
     b"GET /wait HTTP/1.1\r\n",
     b"HEAD /short HTTP/1.1\r\n",
+    b"HEAD /wait HTTP/1.1\r\n",
     b"POST /echo HTTP/1.1\r\n",
     b"POST /pour HTTP/1.1\r\n",
     b"POST /ignore HTTP/1.1\r\n",

@@ -356,20 +356,21 @@ class Lane:
             if incoming.fault is not None:
                 await self.refuse(incoming.fault)
                 return None
+            if incoming.has_part_of_a_head:
+                self._transport.head_began()
             data = await self._transport.read()
             if not data:
                 incoming.end()
                 if incoming.fault is None:
                     return None
             incoming.feed(data)
-            if incoming.has_part_of_a_head and not incoming.heads:
-                self._transport.head_began()
         return incoming.heads.popleft()
 
-    async def refuse(self, error: EdgeQueuesError) -> None:
+    async def refuse(self, error: EdgeQueuesError, method: str = "") -> None:
         """Answer what is no request."""
         log.info("a request was refused: %s", error.detail)
-        await self._transport.write(refusal(error))
+        head, end, body = refusal(error).partition(b"\r\n\r\n")
+        await self._transport.write(head + end + (b"" if method == "HEAD" else body))
 
     async def _answer(self, message: Message) -> bool:
         """Have the app answer; return whether another request may follow."""
@@ -391,7 +392,7 @@ class Lane:
         except Exception:
             log.exception("a handler failed")
         if not exchange.begun and self._incoming.fault is not None:
-            await self.refuse(self._incoming.fault)
+            await self.refuse(self._incoming.fault, message.method)
         return exchange.is_whole and not exchange.closes and not stopping()
 
 

@@ -36,7 +36,7 @@ def only(*fronts: FrontName, why: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("front", fronts, indirect=True)
 
 
-def behind(front: FrontName, app: Server) -> App:
+def behind(front: FrontName, app: App) -> App:
     """The app, behind a front."""
     return app if front == "app" else Fronted(app, lane=front == "lane")
 
@@ -51,7 +51,7 @@ def connect(front: Front, nursery: trio.Nursery) -> trio.SocketStream:
 class Noted:
     """An app that is called once, whether it was, and whether it has returned."""
 
-    def __init__(self, app: Server) -> None:
+    def __init__(self, app: App) -> None:
         self.called = False
         self.returned = trio.Event()
         self._app = app
@@ -67,7 +67,7 @@ class Noted:
 class Fronted:
     """Serves each request on a connection of its own, through a front. WebSockets go to the app itself."""
 
-    def __init__(self, app: Server, *, lane: bool) -> None:
+    def __init__(self, app: App, *, lane: bool) -> None:
         self._app = app
         self._lane = lane
 

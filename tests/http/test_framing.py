@@ -6,8 +6,10 @@ Behind each request another one is sent, for /hidden; it must not be answered wh
 from __future__ import annotations
 
 import pytest
+import trio
 
 from edgequeues.control import Control
+from edgequeues.http.listen import DEADLINES
 
 from .fronted import FrontName, only
 from .raw import Asked, answers, small_server, talk
@@ -301,6 +303,15 @@ async def test_an_extension_and_trailers_have_an_end(
     statuses, asked = await sent(control, front, chunks(endless))
     assert statuses in ([400], [431])
     assert asked == []
+
+
+async def test_the_part_of_a_head_that_came_with_a_request_has_its_time_too(
+    control: Control, front: FrontName
+) -> None:
+    began = trio.current_time()
+    raw = await talk(small_server(control, []), front, [ask() + HIDDEN[:20]])
+    assert [answer.status for answer in answers(raw)] == [200, 408]
+    assert trio.current_time() - began == pytest.approx(DEADLINES.head_s, abs=2 * DEADLINES.sweep_s)
 
 
 @pytest.mark.parametrize("name", [b"Origin", b"Access-Control-Request-Headers"])

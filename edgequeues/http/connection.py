@@ -207,7 +207,7 @@ class Connection:
         self._due = trio.current_time() + deadlines.head_s
         self._overdue = False
         self._has_hung_up = False
-        self._lost = False
+        self._lost = trio.Event()
 
     # -- called from outside ------------------------------------------------------------------------------
 
@@ -343,6 +343,10 @@ class Connection:
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             return b""
 
+    async def lost(self) -> None:
+        """Return when it was found that nothing can be sent any more."""
+        await self._lost.wait()
+
     def head_began(self) -> None:
         """From here on a head must be whole within its time."""
         if not self._in_head:
@@ -351,7 +355,7 @@ class Connection:
 
     async def write(self, data: bytes) -> None:
         """Send all of it; to a client that has left, nothing any more."""
-        if self._lost:
+        if self._lost.is_set():
             return
         try:
             self._writing.acquire_nowait()
@@ -361,13 +365,13 @@ class Connection:
         try:
             await self._send(data)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            self._lost = True
+            self._lost.set()
         except trio.Cancelled:
             self._wire.close()  # nobody knows how much of it was sent
             raise
         finally:
             self._writing.release()
-        if self._lost and self._http is not None:
+        if self._lost.is_set() and self._http is not None:
             self._reading.cancel()
             await self._http.client_left()
 

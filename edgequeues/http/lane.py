@@ -48,6 +48,9 @@ class Transport(Protocol):
     async def write(self, data: bytes) -> None:
         """Send all of it, or nothing more from now on."""
 
+    async def lost(self) -> None:
+        """Wait until it is known that nothing can be sent any more."""
+
     def request_began(self) -> None:
         """A whole head has come in."""
 
@@ -248,7 +251,8 @@ class Exchange:
         message, incoming = self._message, self._incoming
         while (part := self.come()) is None:
             if message.complete and incoming.is_full:
-                await trio.sleep_forever()  # what is not read does not tell of a hang-up, either
+                await self._transport.lost()  # what is not read does not tell of a hang-up
+                return _GONE
             if incoming.fault is not None:
                 return _GONE
             if self._owes_continue and not self.begun:

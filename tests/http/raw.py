@@ -24,6 +24,7 @@ from .fronted import OF_THE_FRONT, READ_BYTES, FrontName, connect
 
 BODY_BYTES_MAX = 1024 * 1024
 WAIT_S = 20.0
+DROP_S = 15.0
 END_S = 600.0  # of virtual time, after which a connection that is still open counts as stuck
 
 
@@ -84,12 +85,26 @@ def small_server(control: Control, asked: list[Asked]) -> Server:
 
         return Response(await request.while_connected(work))
 
+    async def drip(_request: Request, _body: bytes) -> Response:
+        return Response(_drops(), compress=False)
+
     table: list[tuple[str, str, Any]]
-    table = [("GET", "/short", short), ("GET", "/hidden", short), ("GET", "/wait", wait)]
+    table = [
+        ("GET", "/short", short),
+        ("GET", "/hidden", short),
+        ("GET", "/wait", wait),
+        ("GET", "/drip", drip),
+    ]
     table += [("POST", "/echo", echo), ("POST", "/pour", pour), ("POST", "/ignore", short)]
     dialect = Dialect("test", ("/",), [route(*one) for one in table], problems.refuse)
     auth = Auth("off", "127.0.0.1", control, SystemClock())
     return Server([dialect], _nothing, Waits(), auth=auth, hosts=Hosts("127.0.0.1", []), origins=Origins())
+
+
+async def _drops() -> AsyncGenerator[bytes, None]:
+    while True:
+        yield b"drop"
+        await trio.sleep(DROP_S)
 
 
 async def _thirds(body: bytes) -> AsyncGenerator[bytes, None]:

@@ -9,10 +9,10 @@ import pytest
 import trio
 
 from edgequeues.control import Control
-from edgequeues.http.listen import DEADLINES
+from edgequeues.http.listen import DEADLINES, Front
 
-from .fronted import FrontName, only
-from .raw import Asked, answers, small_server, talk
+from .fronted import FrontName, connect, only
+from .raw import DROP_S, Asked, answers, small_server, talk
 
 pytestmark = only("lane", "hypercorn", why="bytes that are no request never reach the app")
 
@@ -312,6 +312,19 @@ async def test_the_part_of_a_head_that_came_with_a_request_has_its_time_too(
     raw = await talk(small_server(control, []), front, [ask() + HIDDEN[:20]])
     assert [answer.status for answer in answers(raw)] == [200, 408]
     assert trio.current_time() - began == pytest.approx(DEADLINES.head_s, abs=2 * DEADLINES.sweep_s)
+
+
+@pytest.mark.parametrize(
+    "behind", [b"", HIDDEN, HIDDEN[:20], b"\0"], ids=["nothing", "one", "a part", "garbage"]
+)
+async def test_a_stream_without_end_ends_with_its_client_whatever_was_sent_behind(
+    control: Control, front: FrontName, behind: bytes
+) -> None:
+    door = Front(small_server(control, []), 1, DEADLINES, None, lane=front == "lane")
+    with trio.fail_after(4 * DROP_S):
+        async with trio.open_nursery() as nursery, connect(door, nursery) as stream:
+            await stream.send_all(get(b"/drip") + behind)
+            assert (await stream.receive_some()).startswith(b"HTTP/1.1 200")
 
 
 @pytest.mark.parametrize("name", [b"Origin", b"Access-Control-Request-Headers"])

@@ -43,6 +43,9 @@ class Flood:
     async def write(self, data: bytes) -> None:
         self.written += data
 
+    async def lost(self) -> None:
+        await trio.sleep_forever()
+
     def request_began(self) -> None:
         pass
 

@@ -66,6 +66,7 @@ TOPS = [
     b"OPTIONS * HTTP/1.1\r\n",
     b"GET http://localhost/none HTTP/1.1\r\n",
     b"DELETE /short HTTP/1.0\r\n",
+    b"POST /pour HTTP/1.0\r\n",
     b"QUERY /short HTTP/1.1\r\n",
 ]
 SPICE = [b"\r\n", b"\n", b"\r", b"\0", b"\xff", b":", b" ", b"\t", b"0\r\n\r\n", b"\r\n\r\n", *LINES[:3]]

@@ -24,7 +24,7 @@ from shards.clock import SystemClock
 from shards.errors import Overloaded
 
 from .asgi import HOST, JSON, Client, Pairs
-from .fronted import FrontName, behind
+from .fronted import FrontName, behind, only
 
 LONG = b"0123456789" * 1_000
 GZIP = (b"accept-encoding", b"gzip, deflate")
@@ -156,6 +156,7 @@ async def test_a_request_with_two_lengths_is_400(app: Client) -> None:
     assert (reply.status, reply.code) == (400, "invalid_request")
 
 
+@only("app", why="it drives the messages of a WebSocket by hand")
 async def test_a_websocket_of_another_origin_is_refused(app: Client) -> None:
     sent: list[MutableMapping[str, Any]] = []
 

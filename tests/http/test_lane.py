@@ -78,6 +78,21 @@ async def test_nothing_is_read_beyond_what_a_request_that_waits_is_followed_by(
     assert flood.reads <= reads
 
 
+@pytest.mark.parametrize("line", [b"3;", b"3\r\nabc\r\n0\r\nx: "], ids=["an extension", "a trailer"])
+async def test_a_line_without_end_behind_a_head_is_not_kept(control: Control, line: bytes) -> None:
+    """It brings the app nothing, so nothing else would end it before the body's time is over."""
+    first = b"POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + line
+    flood = Flood(first, b"x" * 60_000)
+    lane = Lane(small_server(control, []), flood, WorkerContext(None), {"root_path": ""})
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(lane.run)
+        while not flood.written and flood.reads < 100:
+            await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+    assert flood.written.startswith(b"HTTP/1.1 431 ")
+    assert flood.reads <= 4
+
+
 @pytest.mark.parametrize("path", [b"/wait", b"/short", b"/ignore"])
 async def test_a_body_that_nobody_wants_is_thrown_away(control: Control, path: bytes) -> None:
     """Megabytes a second for as long as the app is at work, and none of them is kept."""

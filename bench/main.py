@@ -19,6 +19,7 @@ from rich.console import Console
 
 from bench import (
     append,
+    budget,
     deletes,
     http,
     http_memory,
@@ -49,6 +50,7 @@ BENCHES: Mapping[str, Callable[[Rig], Iterator[Figure]]] = {
     "memory": memory.measure,
     "http": http.measure,
     "http-memory": http_memory.measure,
+    "budget": budget.measure,
     "work-http": work_http.measure,
     "work-latency": work_latency.measure,
     peers.NAME: peers.measure,
@@ -66,6 +68,7 @@ QUESTIONS = {
     "memory": memory.__doc__,
     "http": http.__doc__,
     "http-memory": http_memory.__doc__,
+    "budget": budget.__doc__,
     "work-http": work_http.__doc__,
     "work-latency": work_latency.__doc__,
     peers.NAME: peers.__doc__,

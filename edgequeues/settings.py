@@ -69,6 +69,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Meta(description="PEM file with the certificate chain; with it, and `key`, the server speaks TLS."),
     ] = ""
     key: Annotated[str, Meta(description="PEM file with the private key of the certificate.")] = ""
+    front: Annotated[
+        Literal["lane", "hypercorn"],
+        Meta(
+            description="What reads requests: the fast `lane`, which leaves WebSockets to Hypercorn, or `hypercorn` "
+            "alone."
+        ),
+    ] = "lane"
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
         Meta(description="What is worth a line on stderr: this and everything graver."),

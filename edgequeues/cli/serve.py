@@ -139,6 +139,7 @@ async def _listen(server: Server, chosen: Settings, hints: bool, shutdown: trio.
                 shutdown=shutdown,
                 grace_s=chosen.shutdown_grace_s,
                 connections_max=chosen.connections_max,
+                lane=chosen.front == "lane",
                 tls=tls,
             )
             url = await nursery.start(serving)

@@ -20,6 +20,7 @@ from hypercorn.utils import parse_socket_addr
 
 from edgequeues.core.errors import InvalidRequest
 from edgequeues.http.http1 import Http1, refusal
+from edgequeues.http.lane import Lane
 from edgequeues.http.problems import RequestTimeout
 from edgequeues.http.server import Server
 
@@ -141,9 +142,11 @@ class Wire(trio.abc.Stream):
         await self._until(trio.lowlevel.wait_writable)
 
     async def _until(self, ready: Any) -> None:
+        if self.socket.fileno() < 0:  # trio would take -1 for a file that somebody waits for already
+            raise trio.ClosedResourceError
         try:
             await ready(self.socket)
-        except (OSError, ValueError) as error:
+        except OSError as error:
             raise trio.ClosedResourceError from error
 
     def _failed(self, error: OSError) -> Exception:
@@ -184,7 +187,10 @@ class Connection:
         wire: Wire,
         deadlines: Deadlines,
         tls: ssl.SSLContext | None,
+        *,
+        lane: bool,
     ) -> None:
+        self._has_lane = lane
         self._app = app
         self._config = config
         self._context = context
@@ -201,7 +207,7 @@ class Connection:
         self._due = trio.current_time() + deadlines.head_s
         self._overdue = False
         self._has_hung_up = False
-        self._lost = False
+        self._lost = trio.Event()
 
     # -- called from outside ------------------------------------------------------------------------------
 
@@ -232,10 +238,14 @@ class Connection:
             async with trio.open_nursery() as nursery:
                 with self._reading:
                     if await self._shake_hands():
-                        self._http = self._make_http(nursery)
-                        await self._read(self._http)
+                        first = await self._run_lane() if self._has_lane else b""
+                        if first is not None:
+                            self._http = self._make_http(nursery)
+                            await self._read(self._http, first)
                 if self._http is not None:
                     await self._conclude(self._http)
+                elif self._has_lane:
+                    await self._conclude_lane()
             await self._stream.aclose()
         except* (trio.BrokenResourceError, trio.ClosedResourceError, OSError):
             pass
@@ -271,7 +281,31 @@ class Connection:
             server=parse_socket_addr(connected.family, connected.getsockname()),
         )
 
-    async def _read(self, http: Http1) -> None:
+    async def _run_lane(self) -> bytes | None:
+        """Serve what the lane can; bytes: what it handed back."""
+        connected = self._wire.socket
+        addresses = {
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "scheme": "http" if self._stream is self._wire else "https",
+            "client": parse_socket_addr(connected.family, connected.getpeername()),
+            "server": parse_socket_addr(connected.family, connected.getsockname()),
+            "root_path": "",
+            "extensions": {},
+        }
+        first = await Lane(self._app, self, self._context, addresses).run()
+        self._has_hung_up = first is None
+        return first
+
+    async def _conclude_lane(self) -> None:
+        """Say what is left to say where no request is under way."""
+        if self._overdue and self._in_head:
+            await self.write(refusal(RequestTimeout("the headers took too long")))
+        if self._has_hung_up or self._overdue:
+            await self._linger()
+
+    async def _read(self, http: Http1, first: bytes) -> None:
+        if first:
+            await http.feed(first)
         data: bytes | bytearray = b" "
         while data:
             try:
@@ -300,11 +334,28 @@ class Connection:
             while await self._wire.receive_some():
                 pass
 
-    # -- for Http1 ----------------------------------------------------------------------------------------
+    # -- for Http1 and the lane ---------------------------------------------------------------------------
+
+    async def read(self) -> bytes:
+        """Wait for bytes; b"" at the end, also where the connection broke."""
+        try:
+            return bytes(await self._stream.receive_some(READ_BYTES))
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            return b""
+
+    async def lost(self) -> None:
+        """Return when it was found that nothing can be sent any more."""
+        await self._lost.wait()
+
+    def head_began(self) -> None:
+        """From here on a head must be whole within its time."""
+        if not self._in_head:
+            self._in_head = True
+            self._due = trio.current_time() + self._deadlines.head_s
 
     async def write(self, data: bytes) -> None:
         """Send all of it; to a client that has left, nothing any more."""
-        if self._lost:
+        if self._lost.is_set():
             return
         try:
             self._writing.acquire_nowait()
@@ -314,16 +365,15 @@ class Connection:
         try:
             await self._send(data)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            self._lost = True
+            self._lost.set()
         except trio.Cancelled:
             self._wire.close()  # nobody knows how much of it was sent
             raise
         finally:
             self._writing.release()
-        if self._lost:
+        if self._lost.is_set() and self._http is not None:
             self._reading.cancel()
-            if self._http is not None:
-                await self._http.client_left()
+            await self._http.client_left()
 
     async def _send(self, data: bytes) -> None:
         if self._stream is self._wire:

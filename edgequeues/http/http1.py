@@ -201,7 +201,7 @@ class Http1:
     async def _begin(self, request: h11.Request) -> None:
         """Start the app. Offers of HTTP/2 are not taken up: an answer in HTTP/1.1 is always right."""
         headers = list(request.headers)
-        if request.method == b"GET" and _asks_for_websocket(headers):
+        if request.method == b"GET" and asks_for_websocket(headers):
             # Without compression, for which there is no limit on what a message inflates to.
             headers = [header for header in headers if header[0] != b"sec-websocket-extensions"]
             self.stream = WebSocket(*self._stream_arguments)
@@ -283,7 +283,8 @@ class Http1:
             self._transport.hang_up()
 
 
-def _asks_for_websocket(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+def asks_for_websocket(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Do these headers ask for a WebSocket?"""
     found = dict(headers)
     tokens = [token.strip() for token in found.get(b"connection", b"").lower().split(b",")]
     return b"upgrade" in tokens and found.get(b"upgrade", b"").strip().lower() == b"websocket"

@@ -58,11 +58,13 @@ async def serve(
     grace_s: float = GRACE_S,
     connections_max: int = CONNECTIONS_MAX,
     deadlines: Deadlines = DEADLINES,
+    lane: bool = True,
     task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until `shutdown` is set, then let requests under way finish for `grace_s`; reports the server's URL.
 
-    host: an address, or a name for 127.0.0.1. port: 0 takes a free one. connections_max: more are turned away.
+    host: an address, or a name for 127.0.0.1. port: 0 takes a free one. connections_max: more are turned away. lane:
+    the fast way for requests, else h11 and Hypercorn do it all.
     Raises OSError where the address is taken, BadTls.
     """
     context = None if tls is None else tls_context(tls)
@@ -70,7 +72,7 @@ async def serve(
     if is_loopback(address) and not is_address(address):
         address = "127.0.0.1"  # a name such as localhost
     listeners = await trio.open_tcp_listeners(port, host=address)
-    front = Front(app, connections_max, deadlines, context)
+    front = Front(app, connections_max, deadlines, context, lane=lane)
     lifespan = Lifespan(cast(Any, ASGIWrapper(cast(Any, app))), front.config, LifespanState({}))
     async with trio.open_nursery() as nursery:
         await nursery.start(lifespan.handle_lifespan)
@@ -158,9 +160,16 @@ class Front:
     """The connections of one server."""
 
     def __init__(
-        self, app: Server, connections_max: int, deadlines: Deadlines, tls: ssl.SSLContext | None
+        self,
+        app: Server,
+        connections_max: int,
+        deadlines: Deadlines,
+        tls: ssl.SSLContext | None,
+        *,
+        lane: bool,
     ) -> None:
         self.config = _config()
+        self._lane = lane
         self._app = app
         self._context = WorkerContext(None)
         self._connections_max = connections_max
@@ -177,7 +186,9 @@ class Front:
         if len(self._open) >= self._connections_max or self._context.terminated.is_set():
             await self._turn_away(wire)
             return
-        connection = Connection(self._app, self.config, self._context, wire, self._deadlines, self._tls)
+        connection = Connection(
+            self._app, self.config, self._context, wire, self._deadlines, self._tls, lane=self._lane
+        )
         self._open.add(connection)
         try:
             await connection.run()

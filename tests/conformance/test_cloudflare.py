@@ -21,6 +21,8 @@ import trio
 from tests.e2e.process import environment, serving
 from tests.guides.test_guides import CLOUDFLARE, examples
 
+BOTH_FRONTS = True
+
 HERE = Path(__file__).parent
 SUITE = HERE / "vendor" / "cloudflare"
 PACKAGES = SUITE / "node_modules"

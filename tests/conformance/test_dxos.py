@@ -14,6 +14,8 @@ import trio
 from edgequeues.client import Client, NewEntry
 from tests.e2e.process import environment, serving
 
+BOTH_FRONTS = True
+
 HERE = Path(__file__).parent
 SUITE = HERE / "vendor" / "dxos"
 CASES = 48

@@ -18,6 +18,8 @@ from edgequeues.http.listen import TlsFiles, serve
 from edgequeues.http.server import Server
 from edgequeues.http.waits import Waits
 
+from . import fronts
+
 UPGRADE = (
     "Connection: Upgrade",
     "Upgrade: websocket",
@@ -99,7 +101,7 @@ class Bare:
 async def listening(
     app: Server | Bare, *, deadlines: Deadlines | None = None, **more: Any
 ) -> AsyncIterator[Running]:
-    """Serve an app."""
+    """Serve an app, at the front that the test is about."""
     shutdown, ended = trio.Event(), trio.Event()
 
     async def run(*, task_status: trio.TaskStatus[str]) -> None:
@@ -109,6 +111,7 @@ async def listening(
             0,
             shutdown=shutdown,
             deadlines=deadlines or Deadlines(),
+            lane=fronts.chosen == "lane",
             task_status=task_status,
             **more,
         )

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import trio
 
+from . import fronts
+
 PROGRAM = (sys.executable, "-m", "edgequeues.cli.main")
 START_S = 30.0
 STOP_S = 20.0
@@ -46,7 +48,7 @@ async def spawn(log: Path, data: Path, *options: str) -> trio.Process:
     """Start a server and do not wait for anything."""
     with log.open("ab") as stderr:
         return await trio.lowlevel.open_process(
-            [*PROGRAM, "serve", "--data", str(data), *options],
+            [*PROGRAM, "serve", "--data", str(data), "--front", fronts.chosen, *options],
             stdout=subprocess.PIPE,
             stderr=stderr,
             env=environment(),

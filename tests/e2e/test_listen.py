@@ -16,6 +16,8 @@ from edgequeues.http.listen import serve
 
 from .local import Running, head, serving, until_end
 
+BOTH_FRONTS = True
+
 Q = "/v1/dxn:queue:demo:log"
 ENTRY = b'{"entries":[{"data":1}]}'
 

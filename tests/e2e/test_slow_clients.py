@@ -19,6 +19,8 @@ from edgequeues.http.connection import BACKLOG_BYTES_MAX
 from . import process
 from .local import QUICK, Bare, Running, head, listening, serving, until_end
 
+BOTH_FRONTS = True
+
 Q = "/v1/dxn:queue:demo:log"
 BODY = b'{"entries":[{"data":1}]}'
 CONTENT = ("Content-Type: application/json", f"Content-Length: {len(BODY)}")

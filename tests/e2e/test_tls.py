@@ -23,6 +23,8 @@ from edgequeues.http.listen import BadTls, TlsFiles, tls_context
 
 from .local import QUICK, Running, head, serving, until_end
 
+BOTH_FRONTS = True
+
 Q = "/v1/dxn:queue:demo:log"
 
 

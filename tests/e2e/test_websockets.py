@@ -13,6 +13,8 @@ from edgequeues.http.connection import Deadlines
 
 from .local import QUICK, UPGRADE, Bare, Running, frame, head, listening, until_end
 
+BOTH_FRONTS = True
+
 
 class Sink(Bare):
     """Takes what comes; notes it, and that a client is gone."""

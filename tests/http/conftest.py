@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from edgequeues.app import open_app
+from edgequeues.control import Control
 from edgequeues.http.server import Server
 from shards.testing import InlineDisk, TrioClock
 
 from .asgi import Client
+from .fronted import FRONTS, FrontName, behind
 from .world import World, worlds
+
+
+@pytest.fixture
+def control(tmp_path: Path) -> Iterator[Control]:
+    """A file of tokens without any."""
+    with Control.open(tmp_path) as control:
+        yield control
 
 
 @pytest.fixture
@@ -29,12 +38,19 @@ async def server(tmp_path: Path, clock: TrioClock) -> AsyncIterator[Server]:
         yield app
 
 
-@pytest.fixture
-async def client(server: Server) -> Client:
-    return Client(server)
+@pytest.fixture(params=FRONTS)
+def front(request: pytest.FixtureRequest) -> FrontName:
+    """What is in the way of a test's requests: each front in turn, unless the test says `only`."""
+    name: FrontName = request.param
+    return name
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    async with worlds(tmp_path) as world:
+async def client(server: Server, front: FrontName) -> Client:
+    return Client(behind(front, server))
+
+
+@pytest.fixture
+async def world(tmp_path: Path, front: FrontName) -> AsyncIterator[World]:
+    async with worlds(tmp_path, front) as world:
         yield world

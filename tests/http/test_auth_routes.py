@@ -13,6 +13,7 @@ from edgequeues.http.waits import Waits
 
 from .asgi import NDJSON, Client, Pairs
 from .dxos_queue import QUEUE, SPACE
+from .fronted import only
 from .test_dxos_socket import connecting
 from .world import Header, World, bearer, challenged, denied
 
@@ -149,6 +150,7 @@ async def test_a_refused_append_is_not_taken_in(world: World) -> None:
     assert (await client.get("/v1/spaces", reader)).json()["spaces"] == []
 
 
+@only("app", why="it drives the messages of a WebSocket by hand")
 async def test_a_websocket_needs_a_token_that_may_do_anything_at_all(world: World) -> None:
     token = world.token("list", spaces=["demo"])
     server = await world.server()
@@ -162,6 +164,7 @@ async def test_a_websocket_needs_a_token_that_may_do_anything_at_all(world: Worl
             assert (await peer.next())["type"] == answer
 
 
+@only("app", why="it drives the messages of a WebSocket by hand")
 async def test_a_grant_to_everybody_lets_websockets_in(world: World) -> None:
     world.let_everybody("read", spaces=[SPACE])
     async with connecting(await world.server()) as peer:

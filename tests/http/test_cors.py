@@ -13,6 +13,7 @@ from edgequeues.http.server import Scope
 from .asgi import Client, Pairs, Reply
 from .dxos_queue import Queue, body, note
 from .dxos_queue import path as dxos_path
+from .fronted import only
 from .world import World
 
 Q = "dxn:queue:demo:log"
@@ -211,6 +212,7 @@ async def test_an_answer_that_did_not_change_may_be_read_too(client: Client) -> 
     assert (reply.status, readable(reply, PAGE)) == (304, True)
 
 
+@only("app", why="it looks at the messages of the app")
 async def test_an_answer_that_is_compressed_varies_by_both(world: World) -> None:
     """Two header lines, which the client of these tests would merge."""
     server = await world.server()

@@ -19,6 +19,7 @@ from shards.errors import DiskFull, Overloaded
 from shards.testing import FaultyDisk, TrioClock
 
 from .asgi import NDJSON, Client, Exchange
+from .fronted import only
 
 Q = "dxn:queue:demo:log"
 LOG = f"/v1/{Q}"
@@ -177,6 +178,7 @@ async def test_what_has_arrived_is_confirmed_when_the_input_pauses(client: Clien
         assert lines_of(await exchange.rest())[-1]["appended"] == 3
 
 
+@only("app", why="a socket takes more than one piece that nobody reads")
 async def test_a_client_that_reads_nothing_until_it_sent_all_gets_merged_answers(client: Client) -> None:
     """Each group waits for the one before it, none for the client."""
     async with client.open("POST", LOG, headers=[NDJSON], ahead=0) as exchange:

@@ -6,8 +6,7 @@ import gzip
 import json
 import logging
 import zlib
-from collections.abc import AsyncGenerator, Iterator, MutableMapping
-from pathlib import Path
+from collections.abc import AsyncGenerator, MutableMapping
 from typing import Any
 
 import pytest
@@ -25,6 +24,7 @@ from shards.clock import SystemClock
 from shards.errors import Overloaded
 
 from .asgi import HOST, JSON, Client, Pairs
+from .fronted import FrontName, behind, only
 
 LONG = b"0123456789" * 1_000
 GZIP = (b"accept-encoding", b"gzip, deflate")
@@ -107,26 +107,19 @@ HANDLERS = [short, long, unchanged, bug, overloaded, pages, cut_by_bug, cut_by_s
 
 
 @pytest.fixture
-def control(tmp_path: Path) -> Iterator[Control]:
-    with Control.open(tmp_path) as control:
-        yield control
-
-
-@pytest.fixture
-def app(control: Control) -> Client:
+def app(control: Control, front: FrontName) -> Client:
     closed.clear()
     gets = [Route("GET", f"/{handler.__name__}", handler, "read") for handler in HANDLERS]
     posts = [Route("POST", f"/{handler.__name__}", handler, "append") for handler in (echo, bug, too_large)]
-    return Client(
-        Server(
-            [Dialect("test", ("/own/",), [*gets, *posts], problems.refuse)],
-            rest,
-            Waits(),
-            auth=Auth("off", "127.0.0.1", control, SystemClock()),
-            hosts=Hosts("127.0.0.1", ["Queues.example:8700"]),
-            origins=Origins(),
-        )
+    server = Server(
+        [Dialect("test", ("/own/",), [*gets, *posts], problems.refuse)],
+        rest,
+        Waits(),
+        auth=Auth("off", "127.0.0.1", control, SystemClock()),
+        hosts=Hosts("127.0.0.1", ["Queues.example:8700"]),
+        origins=Origins(),
     )
+    return Client(behind(front, server))
 
 
 # -- admission -------------------------------------------------------------------------------------------
@@ -163,6 +156,7 @@ async def test_a_request_with_two_lengths_is_400(app: Client) -> None:
     assert (reply.status, reply.code) == (400, "invalid_request")
 
 
+@only("app", why="it drives the messages of a WebSocket by hand")
 async def test_a_websocket_of_another_origin_is_refused(app: Client) -> None:
     sent: list[MutableMapping[str, Any]] = []
 

@@ -18,6 +18,7 @@ from shards.limits import Limits
 from shards.testing import FaultyDisk, InlineDisk, TrioClock
 
 from .asgi import Client
+from .fronted import only
 from .work_queue import JOBS, pull, push, said
 from .world import World
 
@@ -170,6 +171,7 @@ async def test_dl_s05_what_cannot_be_read_is_refused_when_it_is_pushed(client: C
 # -- many at once -------------------------------------------------------------------------------------------
 
 
+@only("app", why="over a socket fewer pushes fit beside a purge")
 async def test_pl_s08_pushes_beside_a_purge_are_cut_at_one_position(client: Client) -> None:
     """What was confirmed after that is there, all of it; what came before is gone, all of it."""
     for _ in range(5):

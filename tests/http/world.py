@@ -18,6 +18,7 @@ from edgequeues.settings import Settings
 from shards.testing import InlineDisk, TrioClock
 
 from .asgi import Client, Exchange, Reply
+from .fronted import FrontName, behind
 
 Header = tuple[bytes, bytes]
 
@@ -30,7 +31,8 @@ def bearer(text: str) -> Header:
 class World:
     """A data folder, its tokens and its server. control: another connection than the server's."""
 
-    def __init__(self, folder: Path, control: Control, nursery: trio.Nursery) -> None:
+    def __init__(self, folder: Path, control: Control, nursery: trio.Nursery, front: FrontName) -> None:
+        self.front = front
         self.folder = folder
         self.control = control
         self.clock = TrioClock()
@@ -39,7 +41,7 @@ class World:
 
     async def open(self, **settings: Any) -> Client:
         """Start the server."""
-        return Client(await self.server(**settings))
+        return Client(behind(self.front, await self.server(**settings)))
 
     async def server(self, **settings: Any) -> Server:
         """Start the server, and give the app itself."""
@@ -83,12 +85,12 @@ class World:
 
 
 @asynccontextmanager
-async def worlds(folder: Path) -> AsyncIterator[World]:
+async def worlds(folder: Path, front: FrontName) -> AsyncIterator[World]:
     """A world, whose server is closed at the end."""
     data = folder / "data"
     with Control.open(data) as control:
         async with trio.open_nursery() as nursery:
-            world = World(data, control, nursery)
+            world = World(data, control, nursery, front)
             yield world
             world.end()
 

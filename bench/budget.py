@@ -27,7 +27,8 @@ from bench.http_requests import native_append
 from bench.rig import OURS, Rig, append_all, deal, new_entries, quiet_collector
 from edgequeues.app import open_app
 from edgequeues.http import codec, envelope
-from edgequeues.http.lane import Incoming, Lane
+from edgequeues.http.incoming import Incoming
+from edgequeues.http.lane import Lane
 from edgequeues.models import AppendAnswer, Appended
 from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
@@ -111,6 +112,9 @@ class _Memory:
 
     async def write(self, data: bytes) -> None:
         pass
+
+    async def lost(self) -> None:
+        await trio.sleep_forever()
 
     def request_began(self) -> None:
         pass

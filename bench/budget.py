@@ -21,10 +21,11 @@ import trio
 from hypercorn.trio.worker_context import WorkerContext
 
 from bench import served
-from bench.figures import Figure, figure
+from bench.figures import Against, Figure, figure, ratio
 from bench.http_load import drive
 from bench.http_requests import native_append
 from bench.rig import OURS, Rig, append_all, deal, new_entries, quiet_collector
+from bench.served import Served
 from edgequeues.app import open_app
 from edgequeues.http import codec, envelope
 from edgequeues.http.incoming import Incoming
@@ -45,10 +46,16 @@ def measure(rig: Rig) -> Iterator[Figure]:
     with quiet_collector():
         found = rig.rounds(rounds, _parts(requests) | {"handled": partial(_handled, rig, requests)})
         found |= rig.rounds(rounds, {"stored": partial(_stored, rig, count)})
-        whole = _whole(rig, rounds)
-    left = [all_ - sum(found[part][at] for part in ("handled", "stored")) for at, all_ in enumerate(whole)]
-    for case, took in (found | {"whole": whole, "whole, less handled and stored": left}).items():
+        asked = _whole(rig, rounds)
+    found |= {case: [cpu_us for _, cpu_us in rounds_] for case, rounds_ in asked.items()}
+    whole = zip(found["whole"], found["handled"], found["stored"], strict=True)
+    found["whole, less handled and stored"] = [all_ - handled - stored for all_, handled, stored in whole]
+    for case, took in found.items():
         yield figure("budget", case, took, "us")
+    lane, other = ([rate for rate, _ in rounds_] for rounds_ in asked.values())
+    against = [Against(what="--front hypercorn", value=ratio(lane, other), target=5)]
+    yield figure("budget", f"append 1, {CALLERS} connections", lane, "requests/s", against=against)
+    yield figure("budget", f"append 1, {CALLERS} connections, --front hypercorn", other, "requests/s")
 
 
 def _parts(requests: list[bytes]) -> dict[str, Callable[[], float]]:
@@ -161,14 +168,20 @@ def _stored(rig: Rig, count: int) -> float:
     return took.cpu / count * 1e6
 
 
-def _whole(rig: Rig, rounds: int) -> list[float]:
-    """Microseconds of the loop's thread for one request."""
-    found = []
-    with rig.place() as folder, served.edgequeues(folder) as ours:
-        for _ in range(rounds):
-            before = ours.cpu_s()
-            load = drive(
-                ours.port, native_append(1), connections=CALLERS, seconds=rig.pick(1.0, 0.5, 0.05), status=200
-            )
-            found.append((ours.cpu_s() - before) / len(load.took) * 1e6)
-    return found
+def _whole(rig: Rig, rounds: int) -> dict[str, list[tuple[float, float]]]:
+    """Requests a second, and microseconds of the loop's thread for one, at each front."""
+
+    def ask(one: Served) -> tuple[float, float]:
+        before = one.cpu_s()
+        seconds = rig.pick(1.0, 0.5, 0.05)
+        load = drive(one.port, native_append(1), connections=CALLERS, seconds=seconds, status=200)
+        return load.rate, (one.cpu_s() - before) / len(load.took) * 1e6
+
+    with (
+        rig.place() as folder,
+        rig.place() as other,
+        served.edgequeues(folder) as lane,
+        served.edgequeues(other, "--front", "hypercorn") as before,
+    ):
+        cases = {"whole": partial(ask, lane), "whole, --front hypercorn": partial(ask, before)}
+        return rig.rounds(rounds, cases)

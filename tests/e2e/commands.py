@@ -38,6 +38,17 @@ async def ended(process: trio.Process) -> tuple[int, bytes]:
         return await process.wait(), said
 
 
+async def says(process: trio.Process, wanted: bytes) -> None:
+    """Wait until it has said this on stderr; what it said so far is not told again."""
+    assert process.stderr is not None
+    said = b""
+    with trio.fail_after(30):
+        while wanted not in said:
+            piece = await process.stderr.receive_some()
+            assert piece, said
+            said += piece
+
+
 async def printed(process: trio.Process, count: int) -> list[str]:
     """Wait for so many lines."""
     assert process.stdout is not None

@@ -117,8 +117,13 @@ def _process(log: Path, module: str, *options: str) -> Iterator[Served]:
                 raise ValueError(f"{module} did not start: {log.read_text().strip()}")
             yield Served(process.pid, int(url.rpartition(":")[2]))
         finally:
-            process.terminate()
-            try:
-                process.wait(STOP_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            end(process)
+
+
+def end(process: subprocess.Popen[Any]) -> None:
+    """Have a process end, and kill it if it does not."""
+    process.terminate()
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()

@@ -14,8 +14,9 @@ import trio
 
 from bench.peers.cache import Cache
 from bench.peers.jobs import Round, Run
-from bench.peers.process import STOP_S, Absent
+from bench.peers.process import Absent
 from bench.rig import new_entries, together
+from bench.served import end
 from edgequeues.models import NewEntry, Pull, QueueConfig
 from edgequeues.space.shard import SpaceShard
 from shards.namespace import Ref, open_namespace
@@ -42,7 +43,7 @@ class Inside(NamedTuple):
 
 
 @contextmanager
-def library(name: str, place: Path, cache: Cache) -> Iterator[Inside]:
+def theirs(name: str, place: Path, cache: Cache) -> Iterator[Inside]:
     """A process with this library. Raises Absent."""
     python = cache.python()
     with subprocess.Popen(
@@ -69,8 +70,7 @@ def library(name: str, place: Path, cache: Cache) -> Iterator[Inside]:
                 raise Absent((place / "log").read_text()[-300:])
             yield Inside(rate)
         finally:
-            process.terminate()
-            process.wait(STOP_S)
+            end(process)
 
 
 @contextmanager

@@ -7,7 +7,8 @@ from itertools import count, cycle, islice
 from typing import NamedTuple
 
 from bench.figures import quantile
-from bench.peers.load import Load, Request, drive, numbered
+from bench.http_load import Load
+from bench.peers.load import Request, drive, numbered
 from bench.peers.peer import Kind, NotMeant, Peer
 
 WARM = 10  # requests before the clock starts

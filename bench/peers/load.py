@@ -14,9 +14,10 @@ from itertools import count
 from math import inf
 from typing import NamedTuple
 
-PIECE_BYTES = 256 * 1024
+from bench.http_load import PIECE_BYTES, Load
+from bench.http_requests import DIGITS
+
 TIMEOUT_S = 60.0
-DIGITS = b"########"  # stands for the number of a request
 CRLF = b"\r\n"
 
 _numbers = count()
@@ -111,19 +112,6 @@ def numbered(template: Request) -> Iterator[Request]:
     """The same again and again, with a number that was never used before."""
     for number in _numbers:
         yield Request(template.data.replace(DIGITS, b"%08d" % number), template.answers)
-
-
-class Load(NamedTuple):
-    """What came of it. took: seconds of each answer. cpu_us: what the generator itself used for one."""
-
-    took: list[float]
-    seconds: float
-    cpu_us: float
-
-    @property
-    def rate(self) -> float:
-        """Answers a second."""
-        return len(self.took) / self.seconds
 
 
 def drive(

@@ -107,7 +107,7 @@ def _inside(field: Field, stack: ExitStack, libraries: Sequence[str]) -> Iterato
             inside[name] = stack.enter_context(
                 inprocess.engine(place)
                 if name == inprocess.OURS
-                else inprocess.library(name, place, field.cache)
+                else inprocess.theirs(name, place, field.cache)
             )
         except (Absent, OSError) as error:
             say(f"left out: {name}: {error}")

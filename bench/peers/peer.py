@@ -9,8 +9,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple
 
+from bench.http_requests import DIGITS
 from bench.peers.cache import Cache
-from bench.peers.load import DIGITS, Request, Wire, numbered
+from bench.peers.load import Request, Wire, numbered
 
 OBJECT_BYTES = 200
 TYPE = b"example.org/type/Message"

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.served import end
+
 READY_S = 60.0
-STOP_S = 20.0
 OTHER_USER = "nobody"
 
 
@@ -57,11 +58,7 @@ def running(
             _await(process, port, log)
             yield process
         finally:
-            process.terminate()
-            try:
-                process.wait(STOP_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            end(process)
 
 
 def _await(process: subprocess.Popen[bytes], port: int, log: Path) -> None:

@@ -16,11 +16,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from edgequeues.cli import params
-from edgequeues.cli.inputs import InputError, chunks_of, texts
+from edgequeues.cli.inputs import InputError, chunks_of, new_entry, texts
 from edgequeues.cli.render import progress
 from edgequeues.cli.session import Failure, Session, remote
 from edgequeues.client import Batch, Client, ClientError, Confirmation, NewEntry
-from edgequeues.client.text import encode
 from edgequeues.core.dxn import Dxn
 
 CALL_ENTRIES = 1_000
@@ -133,7 +132,7 @@ def append(
             session.run(lambda client: _stream(client, session, dxn, files, options, actor))
         else:
             given = [("argument", n, os.fsencode(text)) for n, text in enumerate(json, 1)] or texts(files)
-            entries = [_entry(options, *one) for one in given]
+            entries = [new_entry(options.entry, *one) for one in given]
             if options.id is not None and len(entries) > 1:
                 raise click.UsageError(f"--id names a single entry, but {len(entries)} were given")
             session.run(lambda client: _append(client, session, dxn, entries, actor))
@@ -142,22 +141,7 @@ def append(
 
 
 def _options(object_id: str | None, entry_type: str | None, headers: Sequence[str], **said: Any) -> Options:
-    pairs = {}
-    for header in headers:
-        name, equals, value = header.partition("=")
-        if not equals:
-            raise click.BadParameter(f"{header!r} is not NAME=VALUE", param_hint="--header")
-        pairs[name] = value
-    return Options(id=object_id, type=entry_type, headers=pairs or None, **said)
-
-
-def _entry(options: Options, where: str, number: int, text: bytes) -> NewEntry:
-    try:
-        entry = options.entry(text)
-        encode(entry.data)  # so that a mistake is named by its place
-    except ValueError as error:
-        raise InputError(where, number, error) from error
-    return entry
+    return Options(id=object_id, type=entry_type, headers=params.pairs(headers), **said)
 
 
 async def _append(
@@ -223,7 +207,7 @@ async def _batches(files: Sequence[Path], options: Options) -> AsyncGenerator[Ba
             try:
                 for number, line in enumerate(lines, first):
                     if line.strip():
-                        good.append(_entry(options, where, number, line.strip()))
+                        good.append(new_entry(options.entry, where, number, line.strip()))
             except InputError:
                 yield Batch(good)  # what was right before it is stored
                 raise

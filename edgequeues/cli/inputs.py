@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 import trio
+
+from edgequeues.client import NewEntry
+from edgequeues.client.text import encode
 
 STDIN = Path("-")
 PIECE_BYTES = 256 * 1024
@@ -64,6 +67,16 @@ async def chunks_of(files: Sequence[Path]) -> AsyncGenerator[tuple[str, int, lis
         finally:
             if path != STDIN:
                 os.close(fd)
+
+
+def new_entry(make: Callable[[bytes], NewEntry], where: str, line: int, text: bytes) -> NewEntry:
+    """Make an entry of a JSON text from some place. Raises InputError where `make` or JSON says ValueError."""
+    try:
+        made = make(text)
+        encode(made.data)  # so that a mistake is named by its place
+    except ValueError as error:
+        raise InputError(where, line, error) from error
+    return made
 
 
 def shown(path: Path) -> str:

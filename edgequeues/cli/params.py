@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time as clock
+from collections.abc import Sequence
 from datetime import datetime
 
 import click
@@ -67,3 +68,14 @@ def moment(value: str) -> int:
 def queue_of(found: dxn.Dxn) -> str:
     """The queue's own address."""
     return str(dxn.Dxn(found.space, found.queue, None, found.tag))
+
+
+def pairs(headers: Sequence[str]) -> dict[str, str] | None:
+    """Headers that were given as NAME=VALUE; None: there are none. Raises BadParameter."""
+    found = {}
+    for header in headers:
+        name, equals, value = header.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{header!r} is not NAME=VALUE", param_hint="--header")
+        found[name] = value
+    return found or None

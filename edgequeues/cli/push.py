@@ -15,11 +15,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from edgequeues.cli import params
-from edgequeues.cli.inputs import STDIN, InputError, Place, texts
+from edgequeues.cli.inputs import STDIN, InputError, Place, new_entry, texts
 from edgequeues.cli.render import progress
 from edgequeues.cli.session import Failure, Session, remote
 from edgequeues.client import Client, NewEntry
-from edgequeues.client.text import encode
 from edgequeues.core.dxn import Dxn
 
 
@@ -102,9 +101,9 @@ def push(
     """
     if said["due"] is not None and said["delay_ms"] is not None:
         raise click.UsageError("give either --due or --delay")
-    options = Options(envelope, {**said, "headers": _pairs(said["headers"])})
+    options = Options(envelope, {**said, "headers": params.pairs(said["headers"])})
     try:
-        entries = [_entry(options, *one) for one in _given(json, files)]
+        entries = [new_entry(options.entry, *one) for one in _given(json, files)]
     except InputError as error:
         raise Failure(f"{error}. Data is JSON, a text in quotes of its own; nothing was pushed") from error
     for name in ("id", "idempotency_key"):
@@ -129,25 +128,6 @@ def _given(json: Sequence[str], files: Sequence[Path]) -> Iterator[Place]:
             raise click.UsageError(f"{text} is a file: say --file {text} to push what is in it")
         else:
             yield "argument", number, os.fsencode(text)
-
-
-def _entry(options: Options, where: str, number: int, text: bytes) -> NewEntry:
-    try:
-        entry = options.entry(text)
-        encode(entry.data)  # so that a mistake is named by its place
-    except ValueError as error:
-        raise InputError(where, number, error) from error
-    return entry
-
-
-def _pairs(headers: Sequence[str]) -> dict[str, str] | None:
-    pairs = {}
-    for header in headers:
-        name, equals, value = header.partition("=")
-        if not equals:
-            raise click.BadParameter(f"{header!r} is not NAME=VALUE", param_hint="--header")
-        pairs[name] = value
-    return pairs or None
 
 
 async def _push(client: Client, session: Session, dxn: Dxn, entries: Sequence[NewEntry]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -156,7 +155,6 @@ def progress(body: bytes) -> list[Progress]:
 
 
 def _given(body: Text, wire: WireEntry) -> Entry:
-    headers = None if isinstance(wire.headers, UnsetType) else json.loads(body.raw(wire.headers))
     return Entry(
         id=wire.id,
         position=wire.position,
@@ -167,7 +165,7 @@ def _given(body: Text, wire: WireEntry) -> Entry:
         raw=body.raw(wire.data),
         expires=wire.expires,
         key=wire.key,
-        headers=headers,
+        headers=body.headers(wire.headers),
     )
 
 

@@ -7,7 +7,7 @@ import re
 from typing import TypeVar
 
 import msgspec
-from msgspec import DecodeError, Raw
+from msgspec import DecodeError, Raw, UnsetType
 
 from edgequeues.client.errors import BadAnswer
 
@@ -71,6 +71,13 @@ class Text:
         if self._mark is None:
             return bytes(part)
         return bytes(part).replace(self._mark, b"\\u")
+
+    def headers(self, part: Raw | UnsetType) -> dict[str, str] | None:
+        """Return a field of strings by name; None: it was not there."""
+        if isinstance(part, UnsetType):
+            return None
+        found: dict[str, str] = json.loads(self.raw(part))
+        return found
 
     def _masked(self) -> bool:
         """Mask the surrogate escapes, if there are any. A mark never overlaps another: `<` only begins it."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from edgequeues.client.answers import Answer, checked, decoded
@@ -200,7 +198,7 @@ def _message(body: Text, wire: WireMessage) -> Message:
         priority=wire.priority,
         raw=body.raw(wire.data),
         key=wire.key,
-        headers=None if isinstance(wire.headers, UnsetType) else json.loads(body.raw(wire.headers)),
+        headers=body.headers(wire.headers),
         content_type=wire.content_type,
     )
 

@@ -9,7 +9,6 @@ from typing import Literal
 import trio
 
 from edgequeues.control import Control, ControlError
-from edgequeues.core import ids
 from edgequeues.core.grants import Grant, Verb
 from edgequeues.core.hostnames import bare, is_loopback
 from edgequeues.http import codec
@@ -125,10 +124,8 @@ class Auth:
 
 
 def place(params: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """Return the space and the queue that a path names. Raises InvalidDxn, InvalidId."""
+    """Return the space and the queue that a path names. Raises InvalidDxn."""
     dxn = params.get("dxn")
-    if dxn is None and "queue_hex" in params:
-        return params["space"], ids.hex_to_ulid(params["queue_hex"])
     if dxn is None:
         return params.get("space"), params.get("queue")
     address = codec.address(dxn)

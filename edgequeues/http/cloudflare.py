@@ -6,11 +6,11 @@ text/plain.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from edgequeues.core import ids
 from edgequeues.core.dxn import Dxn
+from edgequeues.core.grants import Verb
 from edgequeues.http import cloudflare_codec as read
 from edgequeues.http import cloudflare_errors as errors
 from edgequeues.http import cloudflare_turns as turns
@@ -20,8 +20,8 @@ from edgequeues.http.cloudflare_codec import Fields, Wire
 from edgequeues.http.cloudflare_errors import Refused
 from edgequeues.http.cloudflare_turns import View
 from edgequeues.http.deleting import purge
-from edgequeues.http.reading import patiently
-from edgequeues.http.routes import Dialect, Request, Response, Route
+from edgequeues.http.reading import to_its_end
+from edgequeues.http.routes import Dialect, Handler, Request, Response, Route
 from edgequeues.http.waits import Waits
 from edgequeues.models import PULL_MAX
 from edgequeues.router import Router
@@ -72,16 +72,22 @@ class _Account:
         """A queue as an answer."""
         return show.ok(show.queue(view, self.wire))
 
-    async def to_its_end(self, step: Callable[[], Awaitable[bool]]) -> None:
-        """Repeat what is done in turns of bounded size until there is no more."""
-        while await patiently(step, self.waits):
-            pass
-
 
 def address(request: Request) -> Dxn:
     """Account and queue of a path. Raises InvalidId."""
     space = ids.check_space(request.params["space"])
     return Dxn(space, ids.hex_to_ulid(request.params["queue_hex"]))
+
+
+def place(request: Request) -> tuple[str, str]:
+    """Space and queue. Raises InvalidId."""
+    dxn = address(request)
+    return dxn.space, dxn.queue
+
+
+def _route(method: str, template: str, handler: Handler, verb: Verb) -> Route:
+    """A route about one queue."""
+    return Route(method, template, handler, verb, place=place)
 
 
 async def body(request: Request) -> bytes:
@@ -129,16 +135,16 @@ def _queues(account: _Account) -> list[Route]:
     async def delete(request: Request) -> Response:
         """Remove a queue with all it holds."""
         space, queue = await account.space(request)
-        await account.to_its_end(lambda: space.call(SpaceShard.remove, queue))
+        await to_its_end(lambda: space.call(SpaceShard.remove, queue), account.waits)
         return show.ok(None)
 
     return [
         Route("GET", QUEUES, queues, "list"),
         Route("POST", QUEUES, create, "configure"),
-        Route("GET", QUEUE, get, "read"),
-        Route("PUT", QUEUE, change, "configure"),
-        Route("PATCH", QUEUE, change, "configure"),
-        Route("DELETE", QUEUE, delete, "configure"),
+        _route("GET", QUEUE, get, "read"),
+        _route("PUT", QUEUE, change, "configure"),
+        _route("PATCH", QUEUE, change, "configure"),
+        _route("DELETE", QUEUE, delete, "configure"),
     ]
 
 
@@ -176,15 +182,15 @@ def _consumers(account: _Account) -> list[Route]:
         """Remove a consumer; the messages stay."""
         space, queue = await account.space(request)
         found = show.find_consumer(await space.call(turns.view, queue), request.params["consumer"])
-        await account.to_its_end(lambda: space.call(SpaceShard.dismiss, queue, found.name))
+        await to_its_end(lambda: space.call(SpaceShard.dismiss, queue, found.name), account.waits)
         return show.ok(None)
 
     return [
-        Route("GET", QUEUE + "/consumers", consumers, "read"),
-        Route("POST", QUEUE + "/consumers", create, "configure"),
-        Route("GET", CONSUMER, get, "read"),
-        Route("PUT", CONSUMER, change, "configure"),
-        Route("DELETE", CONSUMER, delete, "configure"),
+        _route("GET", QUEUE + "/consumers", consumers, "read"),
+        _route("POST", QUEUE + "/consumers", create, "configure"),
+        _route("GET", CONSUMER, get, "read"),
+        _route("PUT", CONSUMER, change, "configure"),
+        _route("DELETE", CONSUMER, delete, "configure"),
     ]
 
 
@@ -226,11 +232,11 @@ def _messages(account: _Account) -> list[Route]:
         return show.ok(show.extended(leases, await space.call(turns.extend, queue, leases, lease_ms)))
 
     return [
-        Route("POST", MESSAGES, push, "push"),
-        Route("POST", MESSAGES + "/batch", bulk_push, "push"),
-        Route("POST", MESSAGES + "/pull", pull, "pull"),
-        Route("POST", MESSAGES + "/ack", ack, "pull"),
-        Route("POST", MESSAGES + "/extend", extend, "pull"),
+        _route("POST", MESSAGES, push, "push"),
+        _route("POST", MESSAGES + "/batch", bulk_push, "push"),
+        _route("POST", MESSAGES + "/pull", pull, "pull"),
+        _route("POST", MESSAGES + "/ack", ack, "pull"),
+        _route("POST", MESSAGES + "/extend", extend, "pull"),
     ]
 
 
@@ -260,9 +266,9 @@ def _looking(account: _Account) -> list[Route]:
         return show.page([], 1, PAGE)
 
     return [
-        Route("POST", MESSAGES + "/peek", peek, "read"),
-        Route("POST", MESSAGES + "/preview", preview, "read"),
-        Route("GET", QUEUE + "/metrics", metrics, "read"),
+        _route("POST", MESSAGES + "/peek", peek, "read"),
+        _route("POST", MESSAGES + "/preview", preview, "read"),
+        _route("GET", QUEUE + "/metrics", metrics, "read"),
         Route("GET", ACCOUNT + "/event_subscriptions/subscriptions", subscriptions, "list"),
     ]
 
@@ -302,8 +308,8 @@ def _purging(account: _Account) -> list[Route]:
         return show.ok(show.purge_state(await space.call(SpaceShard.purge_state, queue)))
 
     return [
-        Route("POST", MESSAGES + "/purge", drop, "delete"),
-        Route("POST", MESSAGES + "/preview/ack", drop_previewed, "delete"),
-        Route("POST", QUEUE + "/purge", purge_all, "delete"),
-        Route("GET", QUEUE + "/purge", purge_state, "read"),
+        _route("POST", MESSAGES + "/purge", drop, "delete"),
+        _route("POST", MESSAGES + "/preview/ack", drop_previewed, "delete"),
+        _route("POST", QUEUE + "/purge", purge_all, "delete"),
+        _route("GET", QUEUE + "/purge", purge_state, "read"),
     ]

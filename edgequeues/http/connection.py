@@ -313,9 +313,8 @@ class Connection:
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 return
             await http.feed(bytes(data))
-            if self._waiting and not self._in_head and http.has_part_of_a_head:
-                self._in_head = True
-                self._due = trio.current_time() + self._deadlines.head_s
+            if self._waiting and http.has_part_of_a_head:
+                self.head_began()
 
     async def _conclude(self, http: Http1) -> None:
         """Say what is left to say. Handlers still at work may go on answering a client that only stopped sending."""

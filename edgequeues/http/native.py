@@ -10,7 +10,7 @@ from edgequeues.core.errors import InvalidRequest
 from edgequeues.http import codec, envelope, nodes, params, problems, turns, work, work_codec
 from edgequeues.http.deleting import delete_ids, delete_range
 from edgequeues.http.intake import Intake
-from edgequeues.http.reading import Reading, known_tags, patiently
+from edgequeues.http.reading import Reading, known_tags, to_its_end
 from edgequeues.http.routes import BODY_BYTES_MAX, Dialect, Request, Response, Route, json_body, media
 from edgequeues.http.waits import Waits
 from edgequeues.models import ENTRIES_MAX, AppendAnswer, NewEntry, QueueConfig, RangeQuery
@@ -144,8 +144,7 @@ def _settings(router: Router, waits: Waits) -> list[Route]:
     async def delete_config(request: Request) -> Response:
         """Remove the queue with all it holds."""
         dxn, space = await existing(request)
-        while await patiently(lambda: space.call(SpaceShard.remove, dxn.queue), waits):
-            pass
+        await to_its_end(lambda: space.call(SpaceShard.remove, dxn.queue), waits)
         return Response(b"{}")
 
     async def stats(request: Request) -> Response:

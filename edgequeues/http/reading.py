@@ -215,6 +215,12 @@ def _events(page: Page) -> bytes:
     return b"".join(parts)
 
 
+async def to_its_end(step: Callable[[], Awaitable[bool]], waits: Waits) -> None:
+    """Repeat a step of a long job until it says that there is no more."""
+    while await patiently(step, waits):
+        pass
+
+
 async def patiently(step: Callable[[], Awaitable[T]], waits: Waits) -> T:
     """Do one step of a long job, a few times where a shard says that it may work later."""
     for pause_s in PATIENCE_S:

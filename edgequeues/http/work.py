@@ -12,7 +12,7 @@ from edgequeues.core import ids
 from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import InvalidRequest
 from edgequeues.http import burying, codec, envelope, params, work_codec
-from edgequeues.http.reading import patiently
+from edgequeues.http.reading import to_its_end
 from edgequeues.http.routes import Request, Response, Route, json_body
 from edgequeues.http.waits import Waits
 from edgequeues.http.work_codec import STATES
@@ -128,8 +128,7 @@ def _consuming(router: Router, waits: Waits) -> list[Route]:
         name = params.name(request.params["consumer"])
         dxn = _queue(request)
         space = await router.require(dxn)
-        while await patiently(lambda: space.call(SpaceShard.dismiss, dxn.queue, name), waits):
-            pass
+        await to_its_end(lambda: space.call(SpaceShard.dismiss, dxn.queue, name), waits)
         return Response(b"{}")
 
     return [

@@ -19,6 +19,7 @@ import apsw
 import trio
 
 from shards import alarms, journal, opening, repair
+from shards.batch import Batch
 from shards.errors import DiskFull, Fenced, Moved, Overloaded, ShardBroken, ShardBusy, ShardError
 from shards.gate import Gate
 from shards.journal import Effects, Journal
@@ -225,52 +226,23 @@ class Actor(Generic[S]):
 
     async def _batch(self, source: Iterator[Turn[Any]]) -> None:
         """Run the turns of `source` as one transaction and hand them to the gate."""
-        turns: list[Turn[Any]] = []
+        batch = Batch(self._shard, self._context, self._storage, self._host.clock)
         async with self._turns_lock:
             await patiently(self._begin)
             try:
                 session = journal.start_recording(self._storage.db) if self._journal.records_effects else None
-                alone = True  # in the transaction so far
-                for turn in source:
-                    turns.append(turn)
-                    self._run(turn, alone=alone)
-                    alone = not self._storage.db.in_transaction
-                    if alone:
-                        await patiently(self._begin)
+                if not batch.run_together(source):
+                    await patiently(self._begin)
+                    batch.run_apart(source)
                 await self._before_commit(session)
                 wrote = self._storage.commit()
             except Exception as error:
-                await self._abandon(turns, error)
+                await self._abandon(batch.turns, error)
                 return
-            self._finish(turns, wrote)
+            self._finish(batch.turns, wrote)
 
     async def _begin(self) -> None:
         self._storage.begin()
-
-    def _run(self, turn: Turn[Any], *, alone: bool) -> None:
-        """Run one turn; if it raises, undo it, `alone` with the transaction. Raises only what ends the batch."""
-        db, context = self._storage.db, self._context
-        emitted = len(context.events)
-        context.now_ms = self._host.clock.now_ms()
-        if not alone:
-            db.execute("SAVEPOINT turn")
-        try:
-            turn.run(self._shard)
-        except DISK_ERRORS:
-            raise
-        except Exception as error:
-            if alone:
-                self._storage.rollback()
-            elif db.in_transaction:
-                db.execute("ROLLBACK TO turn")
-            else:  # SQLite undid the whole batch by itself
-                raise
-            del context.events[emitted:]
-            if self.opened.is_set():  # else `opened` raised: there is nothing to forget, and no more turns
-                self._shard.forget()
-            turn.fail(error)
-        if not alone:
-            db.execute("RELEASE turn")
 
     async def _before_commit(self, session: apsw.Session | None) -> None:
         db = self._storage.db

@@ -68,8 +68,15 @@ class Shard:
     def alarm(self) -> None:
         """Run when the alarm is due. If it raises, its writes are undone and it runs again after a back-off."""
 
+    def write_back(self) -> None:
+        """Write down what turns changed in memory alone: the host calls this before it commits them.
+
+        Turns share a transaction, so what each of them counts is written once. A verb that reads such rows by a
+        statement calls this first.
+        """
+
     def forget(self) -> None:
-        """Drop whatever is cached from rows: the host calls this after a turn was rolled back."""
+        """Drop whatever is remembered of rows, written down or not: some turns, perhaps `opened`, were undone."""
 
     # -- for verbs --------------------------------------------------------------------------------------
 
@@ -104,10 +111,12 @@ def ring(shard: Shard) -> None:
     if stored.due_ms is None or stored.due_ms > shard.now_ms:
         return
     emitted = len(context.events)
+    shard.write_back()  # what was done before must not be forgotten, should this be undone
     try:
         with shard.db:
             alarms.start(shard.db)
             shard.alarm()
+            shard.write_back()
             alarms.finish(shard.db)
     except DISK_ERRORS:
         raise
@@ -128,4 +137,13 @@ def ring(shard: Shard) -> None:
 def grows(verb: F) -> F:
     """Mark a verb that needs room on the disk: while the disk is full it is refused with `DiskFull` at once."""
     verb.__shard_grows__ = True  # type: ignore[attr-defined]
+    return verb
+
+
+def reads(verb: F) -> F:
+    """Mark a verb that changes nothing, neither rows nor what the shard remembers of them.
+
+    Where any other raises, the turns that ran before it in the same transaction are undone and run again.
+    """
+    verb.__shard_reads__ = True  # type: ignore[attr-defined]
     return verb

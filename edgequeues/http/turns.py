@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from edgequeues.models import ConsumerInfo, Page, QueueInfo, RangeQuery
 from edgequeues.space.shard import SpaceShard
+from shards.shard import reads
 
 
 class Look(Struct, frozen=True):
@@ -22,6 +23,7 @@ class Look(Struct, frozen=True):
     tail: str | None = None
 
 
+@reads
 def look(
     space: SpaceShard, queue: str, ask: RangeQuery, known: Container[str] = (), *, with_tail: bool = False
 ) -> Look:

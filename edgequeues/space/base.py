@@ -1,4 +1,4 @@
-"""What all verbs of a space stand on: its rows in memory, the time, making queues, writing entries, and the alarm."""
+"""What all verbs of a space stand on: making queues, writing entries, deliveries, and the alarm."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from edgequeues.core.errors import (
     InvalidRequest,
     NameTaken,
     QueueFull,
-    QueueNotFound,
 )
 from edgequeues.models import AppendAnswer, Appended, ConsumerConfig, NewEntry, QueueConfig, QueueInfo, Start
-from edgequeues.space import consumers, deadletters, dedup, deliveries, letters, log, queues, retention, store
+from edgequeues.space import consumers, deadletters, dedup, deliveries, letters, log, queues, retention
 from edgequeues.space.append import Append
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.deliveries import Delivery
@@ -26,11 +25,10 @@ from edgequeues.space.desk import Desk
 from edgequeues.space.log import Victim
 from edgequeues.space.moves import Arrival, Burial
 from edgequeues.space.queues import Queue
+from edgequeues.space.rows import Rows
 from edgequeues.space.schema import MIGRATIONS
-from edgequeues.space.store import Store
-from shards.shard import Context, Shard
+from shards.shard import Context
 
-QUEUES_CACHED = 1_000  # rows of `queues` kept in memory
 SWEEP_PAUSE_MS = 1_000  # between sweeps, so that many short lives do not mean as many turns
 SETTLE_ROWS = 1_000  # deliveries whose time has come that one turn takes on
 DEFAULT = "default"  # the consumer a work queue is born with, and who is meant where none is named
@@ -38,62 +36,23 @@ WORK = "work"  # with a queue: the event that there is something to pull
 UNREAD = -1  # the alarm as remembered, before it was looked up
 
 
-class SpaceBase(Shard):
+class SpaceBase(Rows):
     """`queue` is a queue's id or its name, checked by the caller."""
 
     migrations: ClassVar[Sequence[str]] = MIGRATIONS
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._store: Store | None = None
-        self._queues: dict[str, Queue] = {}  # by id, and by name if it has one
-        self._consumers: dict[int, str] = {}  # the queue of each
         self._alarm_ms: int | None = UNREAD
 
-    # -- rows -------------------------------------------------------------------------------------------
-
-    def _home(self) -> Store:
-        if self._store is None:
-            self._store = store.load(self.db)
-            assert self._store is not None
-        return self._store
-
-    def _time(self) -> int:
-        return self._home().at(self.now_ms)
-
-    def _pass(self, *, save: bool = True) -> None:
+    def _pass(self) -> None:
         """Take down what time it is: what is decided by it must not be undone by an earlier one."""
         home = self._home()
         if home.stepped_back(self.now_ms):
             self._alarm_in(0)  # by this clock, what is due is due sooner
-        if home.note(self.now_ms) and save:
-            store.save(self.db, home)
+        home.note(self.now_ms)
 
-    def _new_id(self) -> str:
-        return ids.new_ulid(self.now_ms, self.random)
-
-    def _find(self, queue: str) -> Queue | None:
-        row = self._queues.get(queue)
-        if row is None:
-            row = queues.find(self.db, queue)
-            if row is None:
-                return None
-            row = self._remember(row)
-        return row
-
-    def _remember(self, row: Queue) -> Queue:
-        if len(self._queues) >= QUEUES_CACHED:
-            self._queues.clear()
-        row = self._queues.setdefault(row.queue_id, row)  # one object a row, whichever way it was asked for
-        if row.name is not None:
-            self._queues[row.name] = row
-        return row
-
-    def _require(self, queue: str) -> Queue:
-        row = self._find(queue)
-        if row is None:
-            raise QueueNotFound(f"queue {queue}")
-        return row
+    # -- queues -----------------------------------------------------------------------------------------
 
     def _make(self, queue: str, config: QueueConfig) -> Queue:
         queue_id = queue
@@ -130,7 +89,7 @@ class SpaceBase(Shard):
             queues.wake(self.db, row, retention.next_due(self.db, row, at))
             if row.sweep_ts is not None:
                 self._sweep_by(row.sweep_ts, urgent=row.due(at))
-            self._queues.clear()  # under the old name, too
+            self._forget_queues()  # under the old name, too
         return self._info(row)
 
     def _info(self, row: Queue) -> QueueInfo:
@@ -178,9 +137,8 @@ class SpaceBase(Shard):
         if append.rows:
             if limited:
                 self._check_depth(row, len(append.rows))
-            self._pass(save=False)  # it is, below
+            self._pass()
             self._appended(row, append)
-            store.save(self.db, home)
         return results
 
     def _check_depth(self, row: Queue, added: int) -> None:
@@ -197,7 +155,7 @@ class SpaceBase(Shard):
             )
 
     def _appended(self, row: Queue, append: Append) -> None:
-        """Write the counters down, remove what is too much, and see to consumers and the sweep."""
+        """Note the counters, remove what is too much, and see to consumers and the sweep."""
         retention.hold(self.db, row, append.at, len(append.rows))
         # Some of these very rows, where they are more than it may hold.
         gone = {one.position for one in row.dropped}
@@ -225,8 +183,8 @@ class SpaceBase(Shard):
         return deleted
 
     def _count(self, row: Queue, superseded: Sequence[Victim] = ()) -> None:
-        """Write a queue's counters down after entries came or went, and cancel the deliveries of those that went."""
-        queues.count(self.db, row)
+        """Note a queue's counters after entries came or went, and cancel the deliveries of those that went."""
+        self._note(row)
         if row.consumers and (row.dropped or superseded):
             desk = self._desk(row)
             desk.cancel(superseded, superseded=True)
@@ -261,10 +219,11 @@ class SpaceBase(Shard):
         return Desk(self.db, self._home(), row, self._time(), self.random, partial(self._bury, row))
 
     def _worked(self, desk: Desk) -> None:
-        """Write down what was done at a desk, remove what nobody needs any more, wake who waits."""
+        """Note what was done at a desk, remove what nobody needs any more, wake who waits."""
         if desk.timed:
             self._pass()
         row, finished = desk.queue, desk.close()
+        self._note(row)
         if finished and row.retain_acked_ms:
             log.keep_until(self.db, (one.position for one in finished), desk.at + row.retain_acked_ms)
             queues.wake(self.db, row, retention.next_due(self.db, row, desk.at))
@@ -274,7 +233,6 @@ class SpaceBase(Shard):
             row.dropped.clear()  # their deliveries are gone already
             deadletters.remove(self.db, (one.position for one in finished))
             row.changes += 1
-            queues.count(self.db, row)
         if desk.soonest is not None:
             self._alarm_in(desk.soonest - desk.at)
         if desk.woken:
@@ -304,14 +262,6 @@ class SpaceBase(Shard):
             desk.come_due(some if len(by_queue) == 1 else deliveries.left_of(self.db, some))
             self._worked(desk)
         return len(rows) == SETTLE_ROWS
-
-    def _queue_of(self, consumer_id: int) -> str:
-        queue_id = self._consumers.get(consumer_id)
-        if queue_id is None:
-            queue_id = consumers.queue_of(self.db, consumer_id)
-            assert queue_id is not None
-            self._consumers[consumer_id] = queue_id
-        return queue_id
 
     def _bury(self, source: Queue, burial: Burial) -> None:
         """Put a message that is given up where its consumer's dead letters go, if they go anywhere."""
@@ -375,7 +325,6 @@ class SpaceBase(Shard):
         self._check_graves(row, [rules])
         home, at = self._home(), self._time()
         home.position += 1  # never used for anything else
-        store.save(self.db, home)
         filled = row.tail if start == "new" or not row.entries else 0
         made = consumers.insert(
             self.db, home.position, row.queue_id, name, rules, filled=filled, tail=row.tail, now_ms=at

@@ -16,7 +16,7 @@ from edgequeues.space.deadletters import START, DeadLetter, Place, Replay, Searc
 from edgequeues.space.letters import Envelope
 from edgequeues.space.log import Victim
 from edgequeues.space.queues import Queue
-from shards.shard import grows
+from shards.shard import grows, reads
 
 LOOKED_AT = 2_000  # dead letters that one turn compares with a filter
 REPLAYED_MAX = 250  # that one turn makes messages of
@@ -66,6 +66,7 @@ class ReplayAsk(Struct, frozen=True):
 class DeadVerbs(SpaceBase):
     """`queue` is the id or the name of the queue the dead letters are in, checked by the caller."""
 
+    @reads
     def dead_letters(self, queue: str, after: int, limit: int) -> list[tuple[Entry, Envelope]]:
         """Dead letters with their facts, by position from above `after`. Entries of other origin are left out."""
         row, at = self._require(queue), self._time()

@@ -27,7 +27,7 @@ from edgequeues.space import consumers, dedup, log, pages, queues, retention
 from edgequeues.space.append import check_priorities
 from edgequeues.space.base import SpaceBase
 from edgequeues.space.queues import Queue
-from shards.shard import grows
+from shards.shard import grows, reads
 
 KEYS_FORGOTTEN = 1_000  # idempotency keys of a queue that goes, in one turn
 QUEUES_LISTED = 1_000  # in one page of the list
@@ -51,6 +51,7 @@ class LogVerbs(SpaceBase):
         check_priorities(row, entries)
         return self._put(row, entries, actor)
 
+    @reads
     def read(self, queue: str, ask: RangeQuery) -> Page:
         """A page of a range; an unknown queue reads as empty. Raises InvalidCursor, CursorStore."""
         row = self._find(queue)
@@ -59,6 +60,7 @@ class LogVerbs(SpaceBase):
             return Page([], ask.after, ask.before, None)
         return pages.read(self.db, self._home(), row, ask, self._time())
 
+    @reads
     def get(self, queue: str, object_id: str) -> Entry:
         """One object. Raises QueueNotFound, EntryNotFound."""
         row, at = self._require(queue), self._time()
@@ -138,10 +140,10 @@ class LogVerbs(SpaceBase):
         for one in row.consumers:
             consumers.remove(self.db, one.consumer_id)
         queues.remove(self.db, row)
-        self._queues.clear()
-        self._consumers.clear()
+        self._forget_queues()
         return False
 
+    @reads
     def stats(self, queue: str) -> QueueInfo:
         """The queue's settings, counts and tail. Raises QueueNotFound."""
         return self._info(self._require(queue))
@@ -149,6 +151,7 @@ class LogVerbs(SpaceBase):
     def queues(self, after: str, limit: int) -> QueueList:
         """Queues with ids above `after` ("" for all), in id order, at most `limit` and QUEUES_LISTED of them."""
         limit = min(limit, QUEUES_LISTED)
+        self.write_back()
         rows = queues.page(self.db, after, limit + 1)
         resume = rows[limit - 1].queue_id if len(rows) > limit else None
         return QueueList([self._info(row) for row in rows[:limit]], resume)
@@ -183,6 +186,7 @@ class LogVerbs(SpaceBase):
             raise InvalidRequest(str(error)) from error
         return self._reconfigured(row, config)
 
+    @reads
     def etag(self, queue: str) -> str:
         """Opaque text that differs whenever what a reader of the queue sees does; for an unknown queue, too."""
         home, at = self._home(), self._time()

@@ -13,7 +13,7 @@ import apsw
 
 from edgequeues.core.lifecycle import TRANSITIONS, UNFINISHED, Event, State, allowed
 from edgequeues.models import Ordering, Reason
-from edgequeues.space import attempts, consumers, deliveries
+from edgequeues.space import attempts, deliveries
 from edgequeues.space.attempts import Attempt, Ending
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.deliveries import Delivery, Made
@@ -74,9 +74,7 @@ class Moves:
         self._done: dict[int, int] = {}  # positions that a consumer finished, and the size of each
 
     def close(self) -> list[Victim]:
-        """Write the counters down; return the entries that nobody needs any more, which are still to be removed."""
-        for consumer in self.queue.consumers:
-            consumers.save(self.db, consumer)
+        """Return the entries that nobody needs any more, which are still to be removed."""
         if self.queue.on_ack != "delete":
             return []
         several = len(self._consumers) > 1  # one that is going included: what it gives up, others may need

@@ -101,7 +101,13 @@ class Queue(Struct):
     purge_ts: int | None = None
     purge_through: int = 0
     consumers: list[Consumer] = []
+    saved: tuple[int, ...] = (0, 0, 0, 0)  # the counters as last written down
     dropped: list[Victim] = []  # entries removed in this turn whose deliveries are still there
+
+    @property
+    def counters(self) -> tuple[int, ...]:
+        """What entries change that come and go."""
+        return self.entries, self.bytes, self.changes, self.tail
 
     @property
     def config(self) -> QueueConfig:
@@ -189,8 +195,10 @@ def insert(db: apsw.Connection, queue_id: str, config: QueueConfig, now_ms: int)
 
 
 def count(db: apsw.Connection, queue: Queue) -> None:
-    """Write entries, bytes, changes and tail down."""
-    db.execute(COUNT, (queue.entries, queue.bytes, queue.changes, queue.tail, queue.queue_id))
+    """Write entries, bytes, changes and tail down, if anything changed them."""
+    if queue.counters != queue.saved:
+        queue.saved = queue.counters
+        db.execute(COUNT, (*queue.saved, queue.queue_id))
 
 
 def wake(db: apsw.Connection, queue: Queue, sweep_ts: int | None) -> None:
@@ -257,6 +265,7 @@ def _queue(db: apsw.Connection, row: Any) -> Queue | None:
         return None
     queue = Queue(*row)
     queue.mutable, queue.paused = bool(queue.mutable), bool(queue.paused)
+    queue.saved = queue.counters
     queue.consumers = consumers.of_queue(db, queue.queue_id)
     return queue
 

@@ -42,7 +42,8 @@ def live(db: apsw.Connection, queue: Queue, at: int) -> tuple[int, int]:
 def drop(db: apsw.Connection, queue: Queue, victims: Sequence[Victim]) -> int:
     """Remove these rows and count them out; return how many had not expired.
 
-    Left to do: `queues.count`, `changes` if a reader could notice, and the deliveries of what is in `queue.dropped`.
+    Left to do: have the counters written down, `changes` if a reader could notice, and the deliveries of what is
+    in `queue.dropped`.
     """
     log.remove(db, (victim.position for victim in victims))
     queue.dropped += victims
@@ -64,7 +65,7 @@ def within(victims: list[Victim], bytes_max: int) -> list[Victim]:
 def sweep(db: apsw.Connection, queue: Queue, at: int, *, rows_max: int, bytes_max: int) -> int:
     """Remove up to `rows_max` expired rows, then those beyond max_entries; note when there will be work again.
 
-    About `bytes_max` of data at most goes. Returns how many rows went. `queues.count` is left to do.
+    About `bytes_max` of data at most goes. Returns how many rows went. The counters are still to be written down.
     """
     removed, none_left = clear(db, queue, at, rows_max, bytes_max)
     if none_left:
@@ -98,7 +99,8 @@ def trim(db: apsw.Connection, queue: Queue, rows_max: int, bytes_max: int) -> in
 def hold(db: apsw.Connection, queue: Queue, at: int, added: int) -> None:
     """After an append of `added` entries: keep the queue within max_entries, as far as one turn can.
 
-    Expired rows do not count, so those go first. What is left to the sweep is noted; `queues.count` is left to do.
+    Expired rows do not count, so those go first. What is left to the sweep is noted; the
+    counters are still to be written down.
     """
     if queue.excess <= 0:
         return

@@ -34,10 +34,8 @@ class SpaceShard(LogVerbs, WorkVerbs, DeadVerbs):
             self.forget()
 
     def forget(self) -> None:
-        """Read rows afresh from now on."""
-        self._store = None
-        self._queues.clear()
-        self._consumers.clear()
+        """Read all rows afresh from now on."""
+        super().forget()
         self._alarm_ms = UNREAD
 
     def delete_all(self) -> None:
@@ -73,6 +71,7 @@ class SpaceShard(LogVerbs, WorkVerbs, DeadVerbs):
 
     def _fill(self) -> bool:
         """Give new consumers some of the entries that were there before them; return whether there are more."""
+        self.write_back()
         found = consumers.filling(self.db, FILLED_TOGETHER)
         for consumer_id in found:
             row = self._require(self._queue_of(consumer_id))
@@ -80,6 +79,7 @@ class SpaceShard(LogVerbs, WorkVerbs, DeadVerbs):
             [consumer] = [one for one in row.consumers if one.consumer_id == consumer_id]
             desk.fill(consumer, max(self.fill_rows // len(found), 1))
             self._worked(desk)
+        self.write_back()
         return bool(found and consumers.filling(self.db, 1))
 
     def _tidy(self, at: int) -> None:

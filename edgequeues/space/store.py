@@ -1,4 +1,4 @@
-"""Table `store`: who this store is, and the counters its queues share. One row, at most one UPDATE a turn."""
+"""Table `store`: who this store is, and the counters its queues share. One row, at most one UPDATE a commit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ IDENTIFY = "UPDATE store SET store_id = ?, file_id = ? WHERE id = 1"
 
 
 class Store(Struct):
-    """The row in memory. Change its counters, then `save`."""
+    """The row in memory. Whoever changes its counters has `save` called before the commit."""
 
     store_id: str
     file_id: str
@@ -44,10 +44,16 @@ class Store(Struct):
     created_ts: int
     lease_key: bytes | None = None
     wall_ms: int = 0
+    saved: tuple[int, ...] = ()  # the counters as last written down
     actor: str = ""  # names this store in versions whose writer gave no name
 
     def __post_init__(self) -> None:
         self.actor = blake2b(self.store_id.encode(), digest_size=4).hexdigest()
+
+    @property
+    def counters(self) -> tuple[int, ...]:
+        """What turns change."""
+        return self.lamport, self.position, self.clock_ms, self.wall_ms
 
     def at(self, now_ms: int) -> int:
         """The store's time in unix ms: the clock, but never before what was decided by already.
@@ -62,21 +68,23 @@ class Store(Struct):
         """Has the clock been stepped back since the time was noted?"""
         return now_ms < self.wall_ms
 
-    def note(self, now_ms: int) -> bool:
-        """Take down what time it is, so that it is never earlier; return whether that is news, to be saved."""
+    def note(self, now_ms: int) -> None:
+        """Take down what time it is, so that it is never earlier."""
         at, back = self.at(now_ms), self.stepped_back(now_ms)
-        news = back or at > self.clock_ms
-        if news:
+        if back or at > self.clock_ms:
             # At half pace, so far and no further: what is left of an odd ms is not forgotten.
             self.wall_ms = now_ms if back else min(now_ms, self.wall_ms + 2 * (at - self.clock_ms))
             self.clock_ms = at
-        return news
 
 
 def load(db: apsw.Connection) -> Store | None:
     """Read the row; None before `create`."""
     row = db.execute(READ).get
-    return None if row is None else Store(*row)
+    if row is None:
+        return None
+    found = Store(*row)
+    found.saved = found.counters
+    return found
 
 
 def create(db: apsw.Connection, store_id: str, file_id: str, now_ms: int) -> None:
@@ -85,8 +93,10 @@ def create(db: apsw.Connection, store_id: str, file_id: str, now_ms: int) -> Non
 
 
 def save(db: apsw.Connection, store: Store) -> None:
-    """Write the counters down."""
-    db.execute(SAVE, (store.lamport, store.position, store.clock_ms, store.wall_ms))
+    """Write the counters down, if anything changed them."""
+    if store.counters != store.saved:
+        store.saved = store.counters
+        db.execute(SAVE, store.saved)
 
 
 def set_key(db: apsw.Connection, key: bytes) -> None:

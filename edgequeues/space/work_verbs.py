@@ -41,7 +41,7 @@ from edgequeues.space.deliveries import Candidate
 from edgequeues.space.desk import Desk
 from edgequeues.space.explaining import Lines, Peeked
 from edgequeues.space.queues import Queue
-from shards.shard import grows
+from shards.shard import grows, reads
 
 REMOVED_ROWS = 1_000
 FILL_ROWS = 1_000
@@ -132,10 +132,12 @@ class WorkVerbs(SpaceBase):
         row = self._require(queue)
         return [explaining.counted(self.db, row, one, self._time()) for one in row.consumers]
 
+    @reads
     def rules(self, queue: str, consumer: str | None = None) -> ConsumerConfig:
         """The rules of a consumer. Raises QueueNotFound, NoConsumer, ConsumerNotFound."""
         return self._consumer(self._require(queue), consumer).config
 
+    @reads
     def backlog(self, queue: str) -> Backlog:
         """What is still to be done by the consumer that is meant where none is named; all entries where nobody is.
 
@@ -202,6 +204,7 @@ class WorkVerbs(SpaceBase):
 
     # -- looking ----------------------------------------------------------------------------------------
 
+    @reads
     def peek(
         self, queue: str, consumer: str | None, states: Sequence[State], after: int, limit: int
     ) -> Peeked:
@@ -219,6 +222,7 @@ class WorkVerbs(SpaceBase):
         row = self._require(queue)
         return self._desk(row).upcoming(self._consumer(row, consumer), limit)
 
+    @reads
     def explain(self, queue: str, object_id: str) -> list[Explanation]:
         """Why a message is not delivered now, to each consumer. Raises EntryNotFound."""
         row = self._require(queue)
@@ -226,6 +230,7 @@ class WorkVerbs(SpaceBase):
         assert entry is not None
         return [explaining.explain(self.db, row, one, entry, self._time()) for one in row.consumers]
 
+    @reads
     def lines(self, queue: str, consumer: str | None, after: str | None, limit: int) -> Lines:
         """The ordering keys of a consumer whose messages wait behind another, the longest lines first.
 

@@ -41,9 +41,12 @@ class Direct(Generic[S]):
         """Run one turn; what it raises, it raises here, with its writes undone."""
         self.context.now_ms = self.clock.now_ms()
         self.context.events.clear()
+        before = self.db.total_changes()
         try:
             with self.context.db:
                 answer = verb(self.shard, *args, **kwargs)
+                self.shard.write_back()
+            assert not getattr(verb, "__shard_reads__", False) or self.db.total_changes() == before
         except BaseException:
             self.shard.forget()
             raise

@@ -31,9 +31,10 @@ class Notes(Shard):
         "CREATE TABLE pad (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;",
     )
 
+    forgotten = 0
+
     def opened(self) -> None:
         """Count the rows there are."""
-        self.forgotten = 0
         self.known = self.counted()
 
     def forget(self) -> None:

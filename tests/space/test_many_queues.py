@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from edgequeues.models import NewEntry, Pull, Retry
-from edgequeues.space.base import QUEUES_CACHED
+from edgequeues.space.rows import QUEUES_CACHED
 from edgequeues.space.shard import SpaceShard
 
 from .world import Space

@@ -6,7 +6,7 @@ import pytest
 
 from edgequeues.core.errors import ConfigConflict, InvalidRequest, NameTaken, QueueNotFound
 from edgequeues.models import NewEntry, QueueConfig
-from edgequeues.space import base
+from edgequeues.space.rows import QUEUES_CACHED
 from edgequeues.space.shard import SpaceShard
 
 from .world import OTHER, ULID, Space, SpaceFile, turn
@@ -204,7 +204,7 @@ def test_an_empty_space_lists_nothing(space: Space) -> None:
 
 
 def test_more_queues_than_are_kept_in_memory_are_all_right(space: Space) -> None:
-    names = [f"q{n}" for n in range(base.QUEUES_CACHED // 2 + 10)]  # each is kept by id and by name
+    names = [f"q{n}" for n in range(QUEUES_CACHED // 2 + 10)]  # each is kept by id and by name
     for _ in range(2):
         for name in names:
             space.put(name, "1")

@@ -2,7 +2,7 @@
 
 Life: opening, running, draining, closed; or broken from any of them, which is for good. Two tasks share the
 work. `_execute` runs waiting turns in one transaction and commits it; `_flush` makes commits durable, one flush
-at a time, each covering every commit made before it began. So batch n+1 runs while batch n is being flushed.
+at a time, each covering every commit made before it began. What comes during a flush is the next batch.
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ class Actor(Generic[S]):
         self._executed = False  # no batch will come any more
         self._checkpointing = False
         self._alarm_ms: int | None = None  # as of the newest commit
+        self._alarm_settled = True  # does the index know?
         self._failure: Callable[[], ShardError] | None = None
         self._broken = trio.Event()  # the disk refused: no flush, no checkpoint any more
         self._storage: Storage
@@ -205,8 +206,13 @@ class Actor(Generic[S]):
     # -- running turns ----------------------------------------------------------------------------------
 
     async def _execute(self) -> None:
-        """Run batch after batch until the closed mailbox is empty."""
+        """Run batch after batch until the closed mailbox is empty.
+
+        Each begins when no flush is under way: what is committed meanwhile would wait for the next flush all the
+        same, and one large commit costs less than two small ones.
+        """
         while await self._mailbox.wait():
+            await self._gate.wait()
             try:
                 await self._batch(self._waiting())
             except apsw.BusyError:
@@ -228,21 +234,17 @@ class Actor(Generic[S]):
         """Run the turns of `source` as one transaction and hand them to the gate."""
         batch = Batch(self._shard, self._context, self._storage, self._host.clock)
         async with self._turns_lock:
-            await patiently(self._begin)
+            await batch.begin()
             try:
                 session = journal.start_recording(self._storage.db) if self._journal.records_effects else None
-                if not batch.run_together(source):
-                    await patiently(self._begin)
-                    batch.run_apart(source)
+                await batch.run(source)
+                await batch.finish()
                 await self._before_commit(session)
                 wrote = self._storage.commit()
             except Exception as error:
                 await self._abandon(batch.turns, error)
                 return
             self._finish(batch.turns, wrote)
-
-    async def _begin(self) -> None:
-        self._storage.begin()
 
     async def _before_commit(self, session: apsw.Session | None) -> None:
         db = self._storage.db
@@ -266,10 +268,15 @@ class Actor(Generic[S]):
             gate.committed += 1
             self._flush_wanted.set()
         events, context.events = context.events, []
-        changed, context.alarm_changed = context.alarm_changed, False
+        self._alarm_settled, context.alarm_changed = self._alarm_settled and not context.alarm_changed, False
         gate.hold(turns, events)
-        if changed:
-            self._host.alarm_note(self.name, self._alarm_ms, settled=gate.confirmed == gate.committed)
+        self._note_alarm()
+
+    def _note_alarm(self) -> None:
+        """Have the index follow the alarm, which no turn is about to change, unless it does already."""
+        if not self._alarm_settled:
+            self._alarm_settled = self._gate.confirmed == self._gate.committed
+            self._host.alarm_note(self.name, self._alarm_ms, settled=self._alarm_settled)
 
     # -- when it goes wrong -----------------------------------------------------------------------------
 
@@ -342,8 +349,8 @@ class Actor(Generic[S]):
                 if self._broken.is_set():  # a checkpoint broke it meanwhile
                     return
                 gate.confirm(number)
-                if gate.confirmed == gate.committed and not self._turns_lock.locked():
-                    self._host.alarm_note(self.name, self._alarm_ms, settled=True)
+                if not self._turns_lock.locked():
+                    self._note_alarm()
                 if self._storage.wants_checkpoint() and not self._checkpointing and self._failure is None:
                     self._checkpointing = True
                     nursery.start_soon(self._checkpoint)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from shards.clock import Clock
 from shards.shard import Context, Shard
-from shards.sqlite import DISK_ERRORS
+from shards.sqlite import DISK_ERRORS, patiently
 from shards.storage import Storage
 from shards.turn import Turn
 
 
 class Batch:
-    """Runs turns on a shard, within a transaction that the caller begins and ends."""
+    """Runs turns on a shard within a transaction, which the caller commits after `finish`.
+
+    A savepoint for each turn, which hardly any needs, would cost a sixth of a small one. So where a turn raises, the
+    transaction is undone and begun anew: what did not raise runs again, and from there on each turn has a savepoint.
+    """
 
     def __init__(self, shard: Shard, context: Context, storage: Storage, clock: Clock) -> None:
         self.turns: list[Turn[Any]] = []  # that were taken, in order
@@ -21,37 +25,51 @@ class Batch:
         self._context = context
         self._storage = storage
         self._clock = clock
-        self._done = 0  # of the turns, so many were run and did not raise
+        self._apart = False  # does each turn have a savepoint?
 
-    def run_together(self, source: Iterator[Turn[Any]]) -> bool:
-        """Run all of `source`; False: one raised and all was undone: `run_apart` must follow in a new transaction.
+    async def begin(self) -> None:
+        """Open the transaction. Raises apsw.BusyError while another program keeps writing."""
+        await patiently(self._begin)
 
-        A savepoint for each turn, which hardly any needs, would cost a sixth of a small one.
-        """
-        try:
-            for turn in source:
-                self.turns.append(turn)
+    async def _begin(self) -> None:
+        self._storage.begin()
+
+    async def run(self, source: Iterable[Turn[Any]]) -> None:
+        """Run the turns of `source`. Raises only what ends the batch."""
+        for turn in source:
+            self.turns.append(turn)
+            if self._apart:
+                self._run_undoably(turn)
+                continue
+            try:
                 self._run(turn)
-                self._done += 1
+            except DISK_ERRORS:
+                raise
+            except Exception as error:
+                await self._run_again(self.turns[:-1])
+                turn.fail(error)
+
+    async def finish(self) -> None:
+        """Have what the turns counted written down. Raises only what ends the batch."""
+        try:
             self._shard.write_back()
         except DISK_ERRORS:
             raise
-        except Exception as error:
-            if self._done < len(self.turns):
-                self.turns[-1].fail(error)
-            self._storage.rollback()
-            self._context.events.clear()
-            self._shard.forget()
-            return False
-        return True
+        except Exception:
+            if self._apart:
+                raise
+            await self._run_again(self.turns)
 
-    def run_apart(self, source: Iterator[Turn[Any]]) -> None:
-        """Run those again that did not raise, and what is left of `source`, each undone by itself if it raises."""
-        for turn in self.turns[: self._done]:
-            self._run_undoably(turn)
-        for turn in source:
-            self.turns.append(turn)
-            self._run_undoably(turn)
+    async def _run_again(self, turns: list[Turn[Any]]) -> None:
+        """Undo all, then run these anew, those that raised excepted."""
+        self._apart = True
+        self._storage.rollback()
+        self._context.events.clear()
+        self._shard.forget()
+        await self.begin()
+        for turn in turns:
+            if not turn.failed:
+                self._run_undoably(turn)
 
     def _run_undoably(self, turn: Turn[Any]) -> None:
         db, context = self._storage.db, self._context

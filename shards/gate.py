@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+import trio
+
 from shards.turn import Turn
 
 Batch = tuple[int, Sequence[Turn[Any]], Sequence[Hashable]]
@@ -26,6 +28,13 @@ class Gate:
         self.held_turns = 0
         self._emit = emit
         self._held: deque[Batch] = deque()
+        self._broken = False
+        self._calm = trio.lowlevel.ParkingLot()
+
+    async def wait(self) -> None:
+        """Wait until all commits are confirmed, or the gate is broken."""
+        while self.confirmed < self.committed and not self._broken:
+            await self._calm.park()
 
     def hold(self, turns: Sequence[Turn[Any]], events: Sequence[Hashable]) -> None:
         """Let the batch out once all commits so far are confirmed; at once if they are."""
@@ -43,6 +52,8 @@ class Gate:
             _, turns, events = self._held.popleft()
             self.held_turns -= len(turns)
             self._let_out(turns, events)
+        if number == self.committed:
+            self._calm.unpark_all()
 
     def break_(self, error: Callable[[], Exception]) -> None:
         """Answer everything held with a new `error()` each; nothing of it was confirmed."""
@@ -52,6 +63,8 @@ class Gate:
                 turn.fail(error())
                 turn.deliver()
         self.held_turns = 0
+        self._broken = True
+        self._calm.unpark_all()
 
     def _let_out(self, turns: Sequence[Turn[Any]], events: Sequence[Hashable]) -> None:
         for turn in turns:

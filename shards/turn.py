@@ -52,6 +52,11 @@ class Turn(Generic[T]):
         """Make `error` the result, whatever it was."""
         self.result = outcome.Error(error)
 
+    @property
+    def failed(self) -> bool:
+        """Is its result an error?"""
+        return isinstance(self.result, outcome.Error)
+
     def deliver(self) -> None:
         """Wake the caller with the result, if it still listens."""
         task, self._task = self._task, None

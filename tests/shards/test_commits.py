@@ -109,13 +109,13 @@ async def test_a_read_is_answered_at_once_when_nothing_is_pending() -> None:
         assert disk.flushes == flushes
 
 
-async def test_the_next_batch_runs_while_the_first_is_flushed_and_is_not_confirmed_by_it() -> None:
-    """Written during the first flush, so only the second one covers it, although the first ends later."""
+async def test_what_comes_during_a_flush_is_committed_after_it_and_not_confirmed_by_it() -> None:
+    """Together, however many there are: only the second flush could cover them, and one commit is enough."""
     disk = SlowDisk()
     async with running(Notes, disk=disk) as namespace:
         ref = namespace.ref("a")
         await open_slowly(ref, disk, 1.0)
-        start = trio.current_time()
+        flushes, start = disk.flushes, trio.current_time()
         seen: list[int] = []
         answered: dict[str, float] = {}
 
@@ -128,11 +128,17 @@ async def test_the_next_batch_runs_while_the_first_is_flushed_and_is_not_confirm
             await trio.sleep(0.75)  # the first flush has done its work and is about to say so
             nursery.start_soon(write, "second")
             await trio.sleep(0.1)
+            nursery.start_soon(write, "third")
             with foreign(path_of(namespace, "a")) as db:
                 seen.append(db.execute("SELECT count(*) FROM note").get)
             assert answered == {}
-        assert seen == [2]  # committed long before the first flush ended
-        assert answered == {"first": pytest.approx(1.0), "second": pytest.approx(2.0)}
+        assert seen == [1]
+        assert answered == {
+            "first": pytest.approx(1.0),
+            "second": pytest.approx(2.0),
+            "third": pytest.approx(2.0),
+        }
+        assert disk.flushes - flushes == 2
 
 
 async def test_a_full_mailbox_refuses_at_once_and_does_nothing() -> None:

@@ -16,6 +16,7 @@ KEY_BYTES = 32
 _BODY = struct.Struct(">QQI")
 _CODE_BYTES = 13
 _TEXT_LENGTH = 44
+_BODY_LENGTH = 28  # of the text, what holds the body
 
 
 class Lease(NamedTuple):
@@ -26,25 +27,27 @@ class Lease(NamedTuple):
     serial: int
 
 
-def token(key: bytes, store_id: str, lease: Lease) -> str:
-    """The text a client is given."""
-    body = _BODY.pack(*lease)
-    return urlsafe_b64encode(body + _code(key, store_id, body)).decode()
+class Signer:
+    """Writes and reads the leases of one store. key: of the space file."""
 
+    def __init__(self, key: bytes, store_id: str) -> None:
+        self._begun = blake2b(store_id.encode(), key=key, digest_size=_CODE_BYTES)
 
-def read(key: bytes, store_id: str, text: str) -> Lease | None:
-    """The hand-out, None for a text that this store never gave."""
-    if len(text) != _TEXT_LENGTH or not text.isascii():
-        return None
-    try:
-        raw = urlsafe_b64decode(text)
-    except ValueError:
-        return None
-    body, code = raw[: _BODY.size], raw[_BODY.size :]
-    if not hmac.compare_digest(code, _code(key, store_id, body)) or urlsafe_b64encode(raw).decode() != text:
-        return None
-    return Lease(*_BODY.unpack(body))
+    def token(self, lease: Lease) -> str:
+        """The text a client is given."""
+        body, code = _BODY.pack(*lease), self._begun.copy()
+        code.update(body)
+        return urlsafe_b64encode(body + code.digest()).decode()
 
-
-def _code(key: bytes, store_id: str, body: bytes) -> bytes:
-    return blake2b(store_id.encode() + body, key=key, digest_size=_CODE_BYTES).digest()
+    def read(self, text: str) -> Lease | None:
+        """The hand-out, None for a text that this store never gave."""
+        if len(text) != _TEXT_LENGTH or not text.isascii():
+            return None
+        try:
+            body = urlsafe_b64decode(text[:_BODY_LENGTH])[: _BODY.size]
+        except ValueError:
+            return None
+        if len(body) < _BODY.size:  # some of it is no base64
+            return None
+        lease = Lease._make(_BODY.unpack(body))
+        return lease if hmac.compare_digest(text, self.token(lease)) else None

@@ -214,6 +214,12 @@ def get(db: apsw.Connection, consumer_id: int, position: int) -> Delivery | None
     return None if row is None else Delivery(*row)
 
 
+def among(db: apsw.Connection, consumer_id: int, positions: Iterable[int]) -> dict[int, Delivery]:
+    """The unfinished deliveries of these entries to a consumer, by position."""
+    rows: list[tuple[Any, ...]] = db.executemany(GET, [(consumer_id, one) for one in positions]).fetchall()
+    return {row.position: row for row in map(Delivery._make, rows)}
+
+
 def is_leased(db: apsw.Connection, position: int) -> bool:
     """Is an entry handed out to anybody?"""
     return db.execute(ANY_LEASED, (position,)).get is not None

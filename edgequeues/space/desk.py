@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from edgequeues.core import backoff, leases
-from edgequeues.core.leases import Lease
+from edgequeues.core import backoff
+from edgequeues.core.leases import Lease, Signer
 from edgequeues.models import ENTRY_BYTES_MAX, PULL_MAX, Entry, Message, Pull, Reason, Verdict
 from edgequeues.space import attempts, deadletters, deliveries, log, retention
 from edgequeues.space.consumers import Consumer
@@ -49,8 +49,8 @@ class Desk(Moves):
 
     # -- handing out ------------------------------------------------------------------------------------
 
-    def pull(self, consumer: Consumer, ask: Pull, key: bytes) -> list[Message]:
-        """Lease what is next, at most a batch and about ENTRY_BYTES_MAX of data. key: signs the leases."""
+    def pull(self, consumer: Consumer, ask: Pull, signer: Signer) -> list[Message]:
+        """Lease what is next, at most a batch and about ENTRY_BYTES_MAX of data."""
         batch = consumer.config.batch if ask.batch is None else ask.batch
         given: list[Message] = []
         room, looked_at, ended, buried = ENTRY_BYTES_MAX, batch, 0, 0
@@ -58,7 +58,7 @@ class Desk(Moves):
             found = self._next(consumer, looked_at, room)
             over = [one for one in found if self._is_over(consumer, one)]
             live = [one for one in found if not self._is_over(consumer, one)] if over else found
-            given += self._hand_out(consumer, live[: batch - len(given)], ask, key)
+            given += self._hand_out(consumer, live[: batch - len(given)], ask, signer)
             ended += len(over)
             for one in over:
                 buried += self._end_by_itself(
@@ -88,15 +88,16 @@ class Desk(Moves):
             self.db, consumer.consumer_id, limit, room, starved_ts=self.at - starvation_ms
         )
 
-    def _hand_out(self, consumer: Consumer, found: list[Candidate], ask: Pull, key: bytes) -> list[Message]:
+    def _hand_out(
+        self, consumer: Consumer, found: list[Candidate], ask: Pull, signer: Signer
+    ) -> list[Message]:
         until = self.at + (consumer.config.lease_ms if ask.lease_ms is None else ask.lease_ms)
         positions = [one.entry.position for one in found]
         deliveries.lease(self.db, consumer.consumer_id, positions, worker=ask.worker, at=self.at, until=until)
         given = []
         for one in found:
             lease = Lease(one.entry.position, consumer.consumer_id, one.serial + 1)
-            text = leases.token(key, self.store.store_id, lease)
-            given.append(Message(one.entry, text, one.attempts + 1, until))
+            given.append(Message(one.entry, signer.token(lease), one.attempts + 1, until))
         if given:
             self._move(consumer, "ready", "lease", "leased", len(given))
             consumer.counts.total_attempts += len(given)
@@ -111,7 +112,7 @@ class Desk(Moves):
     def _end_by_itself(self, consumer: Consumer, row: Delivery, entry: Entry) -> bool:
         """End what is over; return whether a dead letter was made of it."""
         if self._expired(entry):
-            self._end(consumer, row, "expire")
+            self._end(consumer, [row], "expire")
             return False
         self.give_up(consumer, row, "exhausted", row.error or "no attempts are left")
         return True
@@ -121,16 +122,32 @@ class Desk(Moves):
 
     # -- what holders of leases say ---------------------------------------------------------------------
 
-    def ack(self, lease: Lease, *, even_stale: bool = False) -> Verdict:
-        """Finish a message. A lease that lapsed counts while it is the newest; `even_stale`: in any case."""
-        held = self._held(lease)
-        if isinstance(held, str):
-            return held
-        consumer, row = held
-        if not even_stale and not _is_newest(row, lease):
-            return "stale"
-        self._end(consumer, row, "ack")
-        return "done"
+    def ack(self, leases: Sequence[Lease | None], *, even_stale: bool = False) -> list[Verdict]:
+        """Finish messages; None is a lease of nothing that is known here.
+
+        A lease that lapsed counts while it is the newest; `even_stale`: in any case.
+        """
+        rows: dict[int, dict[int, Delivery]] = {}  # by consumer and position, without those that end here
+        for consumer_id in {one.consumer for one in leases if one is not None} & self._consumers.keys():
+            positions = {one.position for one in leases if one is not None and one.consumer == consumer_id}
+            rows[consumer_id] = deliveries.among(self.db, consumer_id, positions)
+        ended: dict[int, list[Delivery]] = {one: [] for one in rows}
+        verdicts: list[Verdict] = []
+        for lease in leases:
+            if lease is None:
+                verdicts.append("unknown")
+                continue
+            row = rows[lease.consumer].get(lease.position) if lease.consumer in rows else None
+            if row is None:
+                verdicts.append(self._why_over(lease))
+            elif even_stale or _is_newest(row, lease):
+                ended[lease.consumer].append(rows[lease.consumer].pop(lease.position))
+                verdicts.append("done")
+            else:
+                verdicts.append("stale")
+        for consumer_id, some in ended.items():
+            self._end(self._consumers[consumer_id], some, "ack")
+        return verdicts
 
     def retry(
         self, lease: Lease, *, delay_ms: int | None = None, error: str | None = None, permanent: bool = False
@@ -181,13 +198,15 @@ class Desk(Moves):
     def _held(self, lease: Lease) -> tuple[Consumer, Delivery] | Verdict:
         """The delivery that a lease is about, or why there is none."""
         consumer = self._consumers.get(lease.consumer)
-        if consumer is None:
+        row = None if consumer is None else deliveries.get(self.db, lease.consumer, lease.position)
+        return self._why_over(lease) if consumer is None or row is None else (consumer, row)
+
+    def _why_over(self, lease: Lease) -> Verdict:
+        """Why there is no delivery any more that a lease is about."""
+        if lease.consumer not in self._consumers:
             return "finished"
-        row = deliveries.get(self.db, lease.consumer, lease.position)
-        if row is None:
-            ended = attempts.ending(self.db, lease.consumer, lease.position, lease.serial)
-            return "superseded" if ended == "superseded" else "finished"
-        return consumer, row
+        ended = attempts.ending(self.db, lease.consumer, lease.position, lease.serial)
+        return "superseded" if ended == "superseded" else "finished"
 
     def _live(self, lease: Lease) -> tuple[Consumer, Delivery] | Verdict:
         """The delivery that is handed out under a lease, or why it is not."""
@@ -228,7 +247,7 @@ class Desk(Moves):
         total = f"total_{reason}"
         setattr(consumer.counts, total, getattr(consumer.counts, total) + 1)
         self._bury(Burial(consumer, row, reason, error, self.at))
-        self._end(consumer, row, "bury", logged=True)
+        self._end(consumer, [row], "bury", logged=True)
 
     def cancel(self, victims: Iterable[Victim], *, superseded: bool = False) -> None:
         """Their entries are going: expired ones have expired, all others, and what is handed out, are cancelled."""
@@ -236,15 +255,14 @@ class Desk(Moves):
             for row in deliveries.of_entry(self.db, victim.position):
                 leased = row.state == "leased"
                 event: End = "expire" if victim.expired and not leased else "cancel"
-                self._end(self._consumers[row.consumer_id], row, event, keep=True)
+                self._end(self._consumers[row.consumer_id], [row], event, keep=True)
                 if superseded and leased:
                     self._log(row, "superseded", None)
 
-    def forget(self, consumer: Consumer, rows: Iterable[Delivery]) -> None:
+    def forget(self, consumer: Consumer, rows: Sequence[Delivery]) -> None:
         """Cancel deliveries of a consumer that is being removed. Without another one, their entries stay."""
         alone = len(self._consumers) == 1
-        for row in sorted(rows, key=lambda one: -one.position):  # heads of lines last: they make others heads
-            self._end(consumer, row, "cancel", keep=alone)
+        self._end(consumer, rows, "cancel", keep=alone)
 
 
 def _is_newest(row: Delivery, lease: Lease) -> bool:

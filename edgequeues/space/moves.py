@@ -5,6 +5,7 @@ What is to happen to a delivery is decided at the desk; here it is done, the sam
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Literal, NamedTuple
@@ -153,30 +154,36 @@ class Moves:
         self._move(consumer, row.state, event, state)
 
     def _end(
-        self, consumer: Consumer, row: Delivery, event: End, *, keep: bool = False, logged: bool = False
+        self,
+        consumer: Consumer,
+        rows: Sequence[Delivery],
+        event: End,
+        *,
+        keep: bool = False,
+        logged: bool = False,
     ) -> None:
-        """Remove a delivery, and give the next of its line its turn.
+        """Remove deliveries, and give the next of their lines its turn.
 
-        keep: the entry's own end is not decided by this. logged: the end of this very attempt was written down.
+        keep: the entries' own end is not decided by this. logged: the ends of these very attempts were written down.
         """
-        (then,) = TRANSITIONS[row.state, event]
-        self._move(consumer, row.state, event, then)
+        for state, count in Counter([row.state for row in rows]).items():
+            (then,) = TRANSITIONS[state, event]
+            self._move(consumer, state, event, then, count)
         counts = consumer.counts
         if event == "ack":
-            counts.total_acked += 1
+            counts.total_acked += len(rows)
         elif event == "expire":
-            counts.total_expired += 1
+            counts.total_expired += len(rows)
         elif event == "cancel":
-            counts.total_cancelled += 1
-        consumer.bytes -= row.size
-        key = (consumer.consumer_id, row.position)
-        deliveries.remove(self.db, [key])
-        if row.serial > 1 or (row.serial == 1 and (logged or row.state != "leased")):
-            attempts.remove(self.db, [key])
+            counts.total_cancelled += len(rows)
+        consumer.bytes -= sum([row.size for row in rows])
+        deliveries.remove(self.db, [row[:2] for row in rows])
+        attempts.remove(self.db, [row[:2] for row in rows if _has_attempts(row, logged=logged)])
         if not keep:
-            self._done[row.position] = row.size
-        if row.line is not None and row.state != "waiting":
-            self._next_in(consumer, row.line)
+            self._done.update({row.position: row.size for row in rows})
+        for row in rows:
+            if row.line is not None and row.state != "waiting":
+                self._next_in(consumer, row.line)
 
     def _next_in(self, consumer: Consumer, line: str) -> None:
         head = deliveries.head(self.db, consumer.consumer_id, line)
@@ -205,6 +212,11 @@ class Moves:
         row = deliveries.get(self.db, consumer.consumer_id, position)
         assert row is not None
         return row
+
+
+def _has_attempts(row: Delivery, *, logged: bool) -> bool:
+    """May there be attempts that ended?"""
+    return row.serial > 1 or (row.serial == 1 and (logged or row.state != "leased"))
 
 
 def _line(ordering: Ordering, key: str | None) -> str | None:

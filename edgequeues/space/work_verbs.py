@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import msgspec
 
-from edgequeues.core import ids, leases
+from edgequeues.core import ids
 from edgequeues.core.errors import (
     ConsumerNotFound,
     EntryNotFound,
@@ -15,7 +15,7 @@ from edgequeues.core.errors import (
     NoConsumer,
     QueueNotFound,
 )
-from edgequeues.core.leases import Lease
+from edgequeues.core.leases import Lease, Signer
 from edgequeues.core.lifecycle import State
 from edgequeues.models import (
     WORK_QUEUE,
@@ -162,13 +162,18 @@ class WorkVerbs(SpaceBase):
         if row.paused:
             return Pulled([], True, found.counts.unfinished)
         desk = self._desk(row)
-        given = desk.pull(found, ask, self._lease_key())
+        given = desk.pull(found, ask, self._signer())
         self._worked(desk)
         return Pulled(given, False, found.counts.unfinished)
 
     def ack(self, queue: str, tokens: Sequence[str], *, even_stale: bool = False) -> list[Verdict]:
         """Finish messages. `even_stale`: also by a lease that is no longer the newest."""
-        return self._each(queue, tokens, lambda desk, lease, _: desk.ack(lease, even_stale=even_stale))
+        self._settle()
+        row = self._require(queue)
+        desk = self._desk(row)
+        verdicts = desk.ack(self._leases(row, tokens), even_stale=even_stale)
+        self._worked(desk)
+        return verdicts
 
     def retry(self, queue: str, retries: Sequence[Retry]) -> list[Verdict]:
         """Give up attempts: the messages are tried again later, or are dead letters if it was for the last time."""
@@ -260,24 +265,30 @@ class WorkVerbs(SpaceBase):
         self._settle()
         row = self._require(queue)
         desk = self._desk(row)
-        named = [self._lease(row, text) for text in tokens]
         verdicts: list[Verdict] = [
-            "unknown" if lease is None else act(desk, lease, number) for number, lease in enumerate(named)
+            "unknown" if lease is None else act(desk, lease, number)
+            for number, lease in enumerate(self._leases(row, tokens))
         ]
         self._worked(desk)
         return verdicts
 
-    def _lease(self, row: Queue, text: str) -> Lease | None:
-        lease = leases.read(self._lease_key(), self._home().store_id, text)
-        if lease is None or any(one.consumer_id == lease.consumer for one in row.consumers):
-            return lease
-        # Of a consumer that is gone, or of another queue.
-        return lease if consumers.queue_of(self.db, lease.consumer) is None else None
+    def _leases(self, row: Queue, texts: Sequence[str]) -> list[Lease | None]:
+        """The leases that texts stand for; None: none of this queue."""
+        known = {one.consumer_id for one in row.consumers}
+        signer = self._signer()
+        found = [signer.read(text) for text in texts]
+        # One of a consumer that is not of this queue may be of one that is gone.
+        return [
+            one
+            if one is None or one.consumer in known or consumers.queue_of(self.db, one.consumer) is None
+            else None
+            for one in found
+        ]
 
-    def _lease_key(self) -> bytes:
-        key = self._home().lease_key
-        assert key is not None
-        return key
+    def _signer(self) -> Signer:
+        home = self._home()
+        assert home.lease_key is not None
+        return Signer(home.lease_key, home.store_id)
 
     def _position_of(self, row: Queue, object_id: str) -> int:
         found = log.positions(self.db, row.queue_id, [object_id])

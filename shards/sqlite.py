@@ -17,6 +17,9 @@ BUSY_RETRY_S = 0.005  # another program holds a lock: look again this soon
 BUSY_MAX_S = 5.0  # and give up after this long
 OLDEST = (3, 51, 3)  # repairs the WAL-reset bug: https://sqlite.org/wal.html#walresetbug
 WITHDRAWN = (3, 52, 0)
+# Each run of a statement takes the next place and drops the statement that was kept there, whatever else is free. One
+# that was not run among so many has to be prepared again, which takes longer than to run it.
+STATEMENTS_KEPT = 400
 NOT_A_DATABASE = (apsw.NotADBError, apsw.CorruptError, apsw.FormatError)
 DISK_ERRORS = (
     apsw.IOError,
@@ -60,7 +63,7 @@ def connect(
     synchronous=NORMAL: SQLite syncs the -wal before a checkpoint, the database before the -wal is reused and a
     new -wal header before its frames; the sync after a commit is the caller's. Raises UnusableFile.
     """
-    db = apsw.Connection(str(path), vfs=vfs or None)
+    db = apsw.Connection(str(path), vfs=vfs or None, statementcachesize=STATEMENTS_KEPT)
     try:
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)

@@ -44,6 +44,10 @@ class Host(opening.Host, Protocol):
         """Pass a shard's events on to the watchers."""
         ...
 
+    def call_in(self, name: str, events: Sequence[Hashable]) -> bool:
+        """Wake those who wait in line for what a batch is about to commit; return whether there is anybody."""
+        ...
+
     async def alarm_ensure(self, name: str, due_ms: int | None) -> None:
         """Return once the index on disk is not later than `due_ms`."""
         ...
@@ -238,6 +242,8 @@ class Actor(Generic[S]):
             try:
                 session = journal.start_recording(self._storage.db) if self._journal.records_effects else None
                 await batch.run(source)
+                if await self._called_in():
+                    await batch.run(self._waiting())
                 await batch.finish()
                 await self._before_commit(session)
                 wrote = self._storage.commit()
@@ -245,6 +251,16 @@ class Actor(Generic[S]):
                 await self._abandon(batch.turns, error)
                 return
             self._finish(batch.turns, wrote)
+
+    async def _called_in(self) -> bool:
+        """Have those queue their turns who wait in line for what was done in this batch, so that one flush does for
+        both; return whether there is anybody.
+        """
+        if self.state != "running" or not self._host.call_in(self.name, self._context.events):
+            return False
+        for _ in range(2):  # in the first, they may run after this task
+            await trio.lowlevel.checkpoint()
+        return True
 
     async def _before_commit(self, session: apsw.Session | None) -> None:
         db = self._storage.db

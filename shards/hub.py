@@ -49,10 +49,15 @@ class Line(Watch):
 
     def notify(self) -> None:
         """Wake the first that is not awake."""
+        self.call_in()
+
+    def call_in(self) -> bool:
+        """Wake the first that is not awake; return whether there is one."""
         for watch in self.waiters:
             if not watch.notified:
                 watch.notify()
-                return
+                return True
+        return False
 
 
 class Hub:
@@ -102,6 +107,17 @@ class Hub:
         rest.discard(watch)
         if not rest:
             del self._watches[key]
+
+    def call_in(self, name: str, events: Sequence[Hashable]) -> bool:
+        """Wake those whose turn it is in the lines for these events; return whether there is anybody.
+
+        This is ahead of `emit`, which follows all the same: what they are woken for may still come to nothing.
+        """
+        if not self._lines:
+            return False
+        watches = [one for event in events for one in self._watches.get((name, event), ())]
+        called = [one.call_in() for one in watches if isinstance(one, Line)]  # all of them
+        return any(called)
 
     def emit(self, name: str, events: Sequence[Hashable]) -> None:
         """Wake the watchers of each event of shard `name`."""

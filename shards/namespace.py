@@ -226,6 +226,10 @@ class Namespace(Generic[S]):
         """Wake those who watch the shard for these events."""
         self.hub.emit(name, events)
 
+    def call_in(self, name: str, events: Sequence[Hashable]) -> bool:
+        """Wake those who wait in line for these events; return whether there is anybody."""
+        return self.hub.call_in(name, events)
+
     async def alarm_ensure(self, name: str, due_ms: int | None) -> None:
         """Return once the alarm index on disk is not later than `due_ms`."""
         await self._alarms.ensure(name, due_ms)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from shards import files, repair
 from shards.disk import OsWal
@@ -89,6 +90,25 @@ async def test_events_of_a_broken_batch_are_not_emitted(tmp_path: Path, disk: Fa
             with trio.move_on_after(10) as waiting:
                 await watch.wait()
             assert waiting.cancelled_caught
+
+
+async def test_who_was_called_in_by_a_broken_batch_is_told_nothing_of_it(
+    tmp_path: Path, disk: FaultyDisk
+) -> None:
+    async with running(Notes, tmp_path, disk=disk) as namespace:
+        ref = namespace.ref("a")
+        await ref.call(Notes.texts)
+        async with trio.open_nursery() as nursery:
+
+            async def take() -> None:
+                with namespace.hub.watch_in_line("a", "added", "line") as watch:
+                    await watch.wait()
+                    with pytest.raises(ShardBroken):
+                        await ref.call(Notes.texts)
+
+            nursery.start_soon(take)
+            await trio.testing.wait_all_tasks_blocked()
+            await break_it(namespace, disk)
 
 
 async def test_it_leaves_a_marker_and_is_repaired_once_by_the_next_call(

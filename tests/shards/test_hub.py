@@ -7,12 +7,13 @@ from contextlib import ExitStack
 
 import pytest
 import trio
+import trio.testing
 
 from shards.hub import Hub
 from shards.limits import Limits
 from shards.testing import running
 
-from .examples import Notes, SlowDisk, open_slowly
+from .examples import Notes, Refused, SlowDisk, open_slowly
 
 
 async def test_a_watcher_is_woken_when_the_write_is_on_disk_and_not_before() -> None:
@@ -79,6 +80,51 @@ def test_one_that_leaves_a_line_wakes_two_others() -> None:
                 raise TimeoutError
             woken.append([one.notified for one in waiters])
     assert woken == [[True, True, False], [True, True, True]]
+
+
+def test_only_those_in_line_are_called_in_as_many_as_there_are_events() -> None:
+    hub = Hub()
+    with (
+        hub.watch_in_line("a", "added", "line") as first,
+        hub.watch_in_line("a", "added", "line") as second,
+        hub.watch_in_line("a", "added", "line") as third,
+        hub.watch("a", "added") as alone,
+    ):
+        assert not hub.call_in("a", ["removed"])
+        assert hub.call_in("a", ["added", "added"])
+        assert [one.notified for one in (first, second, third, alone)] == [True, True, False, False]
+        assert hub.call_in("a", ["added"])
+        assert not hub.call_in("a", ["added"])
+
+
+async def test_who_stands_in_line_has_its_turn_in_the_commit_that_calls_it_in() -> None:
+    disk = SlowDisk()
+    async with running(Notes, disk=disk) as namespace:
+        ref = namespace.ref("a")
+        await open_slowly(ref, disk, 1.0)
+        start, flushes = trio.current_time(), disk.flushes
+
+        async def take() -> None:
+            with namespace.hub.watch_in_line("a", "added", "line") as watch:
+                await watch.wait()
+                await ref.call(Notes.remove, "x")
+                assert trio.current_time() - start == 1.0
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(take)
+            await trio.testing.wait_all_tasks_blocked()
+            await ref.call(Notes.add, "x")
+            assert trio.current_time() - start == 1.0
+        assert disk.flushes == flushes + 1
+        assert await ref.call(Notes.texts) == []
+
+
+async def test_what_a_turn_emitted_that_was_undone_calls_nobody_in() -> None:
+    async with running(Notes) as namespace:
+        with namespace.hub.watch_in_line("a", "undone", "line") as watch:
+            with pytest.raises(Refused):
+                await namespace.ref("a").call(Notes.add_then_raise, "x")
+            assert not watch.notified
 
 
 async def test_a_reader_that_watches_before_it_reads_misses_nothing() -> None:

@@ -11,6 +11,7 @@ import os
 import random
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,6 +45,7 @@ class Rows(Shard):
     def add(self, first: int, count: int) -> None:
         text = self.random.randbytes(self.random.randint(1, 900)).hex()
         self.db.executemany("INSERT INTO line VALUES (?, ?)", [(first + n, text) for n in range(count)])
+        self.emit("added")
 
     def ids(self) -> list[int]:
         return [int(str(number)) for (number,) in self.db.execute("SELECT id FROM line").fetchall()]
@@ -70,6 +72,15 @@ async def caller(namespace: Namespace[Rows], disk: FaultyDisk, rng: random.Rando
         except (ShardBroken, NeedsRepair):
             pass  # unknown: nothing was promised
         await trio.sleep(rng.random() * 0.004)
+
+
+async def follower(namespace: Namespace[Rows], disk: FaultyDisk) -> None:
+    """Stand in line for what is added to a shard, read it, and mark what each answer promised."""
+    with namespace.hub.watch_in_line("a", "added", "line") as watch:
+        while True:
+            await watch.wait()
+            with suppress(ShardBroken, NeedsRepair):
+                disk.mark(Promise("a", tuple(await namespace.ref("a").call(Rows.ids))))
 
 
 async def disturb(namespace: Namespace[Rows], disk: FaultyDisk, rng: random.Random, faults: bool) -> None:
@@ -112,11 +123,15 @@ async def history(
         open_namespace(
             Rows, folder, disk=disk, clock=TrioClock(), limits=LIMITS, randomness=random.Random(seed)
         ) as namespace,
-        trio.open_nursery() as nursery,
+        trio.open_nursery() as following,
     ):
-        for number in range(4):
-            nursery.start_soon(caller, namespace, disk, random.Random(seed + number), 1000 * (number + 1))
-        nursery.start_soon(disturb, namespace, disk, rng, faults)
+        for _ in range(2):
+            following.start_soon(follower, namespace, disk)
+        async with trio.open_nursery() as nursery:
+            for number in range(4):
+                nursery.start_soon(caller, namespace, disk, random.Random(seed + number), 1000 * (number + 1))
+            nursery.start_soon(disturb, namespace, disk, rng, faults)
+        following.cancel_scope.cancel()
     return disk
 
 

@@ -7,7 +7,6 @@ looks at a message that is not its turn.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -55,10 +54,7 @@ INSERT = (
     "INSERT INTO deliveries (consumer_id, entry_id, state, rank, turn, line, due_ts, size, attempts, serial, open)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0)"
 )
-BUSY = (  # one look a line, however many messages it holds
-    "SELECT value FROM json_each(?)"
-    " WHERE EXISTS (SELECT 1 FROM deliveries WHERE consumer_id = ? AND line = json_each.value)"
-)
+BUSY = "SELECT line FROM deliveries WHERE consumer_id = ? AND line = ? LIMIT 1"
 
 
 class Made(NamedTuple):
@@ -81,7 +77,7 @@ def insert(db: apsw.Connection, rows: Sequence[Made]) -> None:
 
 def busy(db: apsw.Connection, consumer_id: int, lines: Iterable[str]) -> set[str]:
     """Those of the lines that hold a message already."""
-    rows: list[tuple[Any, ...]] = db.execute(BUSY, (json.dumps(list(lines)), consumer_id)).fetchall()
+    rows: list[tuple[Any, ...]] = db.executemany(BUSY, [(consumer_id, line) for line in lines]).fetchall()
     return {line for (line,) in rows}
 
 

@@ -150,6 +150,18 @@ class WorkMachine(WorkChecks):
         else:
             self.model.acked(held.worker, task)
 
+    @rule(data=st.data())
+    def ack_together(self, data: st.DataObject) -> None:
+        """In one call, each as if it came alone after those before it; one lease may be named twice."""
+        if self.leases:
+            some = st.sampled_from(self.leases[-6:]) | st.sampled_from(self.leases)
+            together = data.draw(st.lists(some, min_size=2, max_size=6))
+            verdicts = self.settled(SpaceShard.ack, JOBS, [held.text for held in together])
+            for held, verdict in zip(together, verdicts, strict=True):
+                task = self.judge(held, verdict, live=False)
+                if task is not None:
+                    self.model.acked(held.worker, task)
+
     # -- operators --------------------------------------------------------------------------------------
 
     @rule(name=NAMES, ordering=ORDERINGS, start=st.sampled_from(["new", "beginning"]), rules=RULES)

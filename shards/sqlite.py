@@ -54,6 +54,15 @@ async def patiently(work: Callable[[], Awaitable[T]], *, max_s: float = BUSY_MAX
         await trio.sleep(BUSY_RETRY_S)
 
 
+def new_connection(path: str, vfs: str = "") -> apsw.Connection:
+    """A connection whose statements stay prepared. Settings of the file are left to do."""
+    db = apsw.Connection(path, vfs=vfs or None, statementcachesize=STATEMENTS_KEPT)
+    # The values that a statement is given do not count for how it is run. Else nearly each one with ORDER BY or LIMIT
+    # is prepared again for whatever values it is given.
+    db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+    return db
+
+
 def connect(
     path: Path, vfs: str, *, cache_kib: int, look: Callable[[apsw.Connection], object] | None = None
 ) -> apsw.Connection:
@@ -63,7 +72,7 @@ def connect(
     synchronous=NORMAL: SQLite syncs the -wal before a checkpoint, the database before the -wal is reused and a
     new -wal header before its frames; the sync after a commit is the caller's. Raises UnusableFile.
     """
-    db = apsw.Connection(str(path), vfs=vfs or None, statementcachesize=STATEMENTS_KEPT)
+    db = new_connection(str(path), vfs)
     try:
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)

@@ -11,7 +11,7 @@ import apsw
 from shards import migrate
 from shards.clock import Clock
 from shards.shard import Context, Shard
-from shards.sqlite import STATEMENTS_KEPT
+from shards.sqlite import new_connection
 from shards.testing.clock import FakeClock
 
 S = TypeVar("S", bound=Shard)
@@ -27,8 +27,7 @@ class Direct(Generic[S]):
     ) -> None:
         self.clock = clock or FakeClock()
         self.events: list[Hashable] = []  # all that turns emitted, in order
-        db = apsw.Connection(":memory:", statementcachesize=STATEMENTS_KEPT)
-        self.context = Context(db=db, name=name, random=random.Random(0))
+        self.context = Context(db=new_connection(":memory:"), name=name, random=random.Random(0))
         self.context.now_ms = self.clock.now_ms()
         self.shard = kind(self.context)
         migrate.migrate(self.context.db, type(self.shard).migrations, now_ms=self.context.now_ms)

@@ -69,9 +69,9 @@ class TapedSpace(SpaceShard):
 
     def __init__(self, context: Any) -> None:
         super().__init__(context)
-        self.db.exec_trace = self._note
+        self.db.exec_trace = self._told
 
-    def _note(self, _: apsw.Cursor, statement: str, values: Any) -> bool:
+    def _told(self, _: apsw.Cursor, statement: str, values: Any) -> bool:
         self.tape.append((statement, values, self.db.total_changes()))
         return True
 

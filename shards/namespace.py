@@ -106,8 +106,10 @@ class Namespace(Generic[S]):
 
     async def find(self, name: str) -> Ref[S] | None:
         """Return the shard of this name if its file exists, else None. Makes nothing."""
+        if name in self._actors:
+            return Ref(self, name)
         ref = self.ref(name)
-        return ref if name in self._actors or files.path_of(self.folder, name).exists() else None
+        return ref if files.path_of(self.folder, name).exists() else None
 
     def names(self, after: str = "", limit: int = 1000) -> list[str]:
         """Return the names of up to `limit` shards above `after`, sorted. Blocking: walks the folder."""

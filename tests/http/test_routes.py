@@ -10,7 +10,8 @@ import trio
 
 from edgequeues.core.errors import InvalidRequest, TooLarge
 from edgequeues.http.problems import RequestTimeout
-from edgequeues.http.routes import ClientGone, Request, Response, Route, Table
+from edgequeues.http.routes import ClientGone, Request, Response, Route
+from edgequeues.http.table import Table
 
 
 def route(method: str, template: str, name: str) -> Route:

@@ -204,12 +204,10 @@ class Connection:
 
     async def write(self, data: bytes) -> None:
         """Send all of it; to a client that has left, nothing any more."""
-        if self._lost.is_set():
-            return
         if len(data) <= WRITE_BYTES and self._stream is self._wire and not self._writing.locked():
             data = self._wire.offer(data)
-            if not data:
-                return
+        if not data or self._lost.is_set():
+            return
         try:
             self._writing.acquire_nowait()
         except trio.WouldBlock:

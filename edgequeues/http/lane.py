@@ -133,9 +133,13 @@ class Exchange:
 
     async def whole(self, status: int, headers: Headers, body: bytes) -> None:
         """Send all of an answer whose headers say how long it is, or which has no body."""
-        self._head = self._encoded(status, headers)
-        self._ended = True
-        await self._flush(body)
+        head = self._encoded(status, headers)
+        self.begun = self._ended = True
+        if len(body) < COPY_BYTES_MAX:
+            await self._transport.write(head + body)
+        else:
+            await self._transport.write(head)
+            await self._transport.write(body)
 
     async def begin(self, status: int, headers: Headers) -> None:
         """Send the head, or keep it for a body that is known, to leave together with it."""

@@ -6,6 +6,7 @@ No framework type is in here, so a dialect is tested as functions and served by 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import trio
@@ -214,14 +215,18 @@ def _nothing() -> None:
 
 def media(request: Request, *accepted: str) -> str:
     """The media type of a body, JSON where none is given. Raises UnsupportedMedia."""
-    given = request.headers.get(b"content-type", b"application/json").partition(b";")[0]
-    kind = given.decode("latin-1").strip().lower()
+    kind = _kind(request.headers.get(b"content-type", JSON))
     if kind not in accepted:
         raise UnsupportedMedia(f"{kind[:100]!r} is not accepted here")
     coding = request.headers.get(b"content-encoding", b"identity")
     if coding.lower() != b"identity":
         raise UnsupportedMedia(f"a body encoded as {coding[:100].decode('latin-1')!r} is not accepted")
     return kind
+
+
+@lru_cache(maxsize=64)
+def _kind(given: bytes) -> str:
+    return given.partition(b";")[0].decode("latin-1").strip().lower()
 
 
 async def json_body(request: Request, limit: int) -> bytes:

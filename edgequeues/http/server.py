@@ -97,9 +97,12 @@ class Server:
         """Answer one request; False: it is for `rest`, and nothing has been read or said."""
         request = Request(head.method, {}, params.EMPTY, {}, receive, self._budget)
         try:
-            response = await self._respond(request, head)
+            self._admit(request, head.headers)
+            response = await self._answer(request, head)
         except ClientGone:
             return True
+        except Exception as error:
+            response = self._refusal(error, head)
         finally:
             request.release()  # not later: an answer may take long to be taken
         if response is None:
@@ -112,15 +115,6 @@ class Server:
         finally:
             request.release()  # what it read meanwhile
         return True
-
-    async def _respond(self, request: Request, head: Head) -> Response | None:
-        try:
-            self._admit(request, head.headers)
-            return await self._answer(request, head)
-        except ClientGone:
-            raise
-        except Exception as error:
-            return self._refusal(error, head)
 
     def _still_may(self, request: Request, verb: Verb, where: Place) -> None:
         """Judge a request again that takes long. Raises Unauthenticated, Forbidden."""

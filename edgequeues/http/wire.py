@@ -136,10 +136,11 @@ class Wire(trio.abc.Stream):
         await self._until(trio.lowlevel.wait_writable)
 
     async def _until(self, ready: Any) -> None:
-        if self.socket.fileno() < 0:  # trio would take -1 for a file that somebody waits for already
+        number = self.socket.fileno()
+        if number < 0:  # trio would take it for a file that somebody waits for already
             raise trio.ClosedResourceError
         try:
-            await ready(self.socket)
+            await ready(number)
         except OSError as error:
             raise trio.ClosedResourceError from error
 

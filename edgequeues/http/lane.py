@@ -1,4 +1,4 @@
-"""The lane: HTTP/1.1 in the task that reads the connection. llhttp takes the bytes apart, the app is called directly.
+"""The lane: HTTP/1.1 in the task that reads the connection. llhttp takes the bytes apart, routes are called directly.
 
 One request at a time, and what it needs of the socket is read when it asks for it: no task, no queue, no timer for
 each request. What is not served here (an upgrade to WebSocket) is handed over as the bytes that came.

@@ -1,4 +1,4 @@
-"""The ASGI app: admits a request, finds its route, answers; one place turns errors into problems.
+"""The app, for the lane or as ASGI: admits a request, finds its route, answers; one place turns errors into problems.
 
 What no table matches goes to another ASGI app (pages for people). Nothing here knows a dialect.
 """

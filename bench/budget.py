@@ -1,9 +1,10 @@
 """Where does the time of one append go? Each part alone, then the whole of it in a server, 32 connections.
 
 The request appends one object of 200 bytes. "handled" is the lane over a connection in memory, with a space that
-answers at once: parse, route, authorize, decode, encode and frame. "stored" is the engine in process with 32 callers:
-mailbox, turn, its share of the commit and of handing the flush to a thread. What is left of the whole are sockets and
-the event loop's own turns.
+answers at once: parse, route, authorize, decode, encode and frame. "route and authorize" is a handler that has
+nothing to do. "stored" is the engine in process with 32 callers: mailbox, turn, its share of the commit, handing
+over the flush to a thread. What is left of the whole are sockets, whose client must be woken as well, and the event
+loop's own turns.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -27,12 +27,19 @@ from bench.http_requests import native_append
 from bench.rig import OURS, Rig, append_all, deal, new_entries, quiet_collector
 from bench.served import Served
 from edgequeues.app import open_app
-from edgequeues.http import codec, envelope
+from edgequeues.control import Control
+from edgequeues.http import codec, envelope, problems
+from edgequeues.http.auth import Auth
+from edgequeues.http.hosts import Hosts, Origins
 from edgequeues.http.incoming import Incoming
 from edgequeues.http.lane import Lane
+from edgequeues.http.routes import Dialect, Request, Response, Route
+from edgequeues.http.server import Head, Server
+from edgequeues.http.waits import Waits
 from edgequeues.models import AppendAnswer, Appended
 from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
+from shards.clock import SystemClock
 from shards.testing import Direct, FakeClock
 
 CALLERS = 32
@@ -44,7 +51,8 @@ def measure(rig: Rig) -> Iterator[Figure]:
     count, rounds = rig.pick(20_000, 5_000, 50), rig.pick(5, 3, 1)
     requests = list(islice(native_append(1), count))
     with quiet_collector():
-        found = rig.rounds(rounds, _parts(requests) | {"handled": partial(_handled, rig, requests)})
+        parts = _parts(requests) | {"route and authorize": partial(_routed, rig, requests)}
+        found = rig.rounds(rounds, parts | {"handled": partial(_handled, rig, requests)})
         found |= rig.rounds(rounds, {"stored": partial(_stored, rig, count)})
         asked = _whole(rig, rounds)
     found |= {case: [cpu_us for _, cpu_us in rounds_] for case, rounds_ in asked.items()}
@@ -76,7 +84,8 @@ def _parts(requests: list[bytes]) -> dict[str, Callable[[], float]]:
         "decode": partial(_each, envelope.entries, bodies),
         "turn, in memory": partial(_turns, space, turn, entries),
         "encode": partial(_each, codec.encode, [ANSWER] * len(requests)),
-        "read and write a socket": partial(_socket, requests),
+        "read a socket": partial(_socket, requests, write=False),
+        "write a socket": partial(_socket, requests, write=True),
     }
 
 
@@ -93,19 +102,62 @@ def _turns(space: Direct[SpaceShard], turn: Callable[[Any], None], entries: list
     return _each(turn, entries)
 
 
-def _socket(requests: list[bytes]) -> float:
-    """What the server does of it: a read of the request, a write of an answer."""
+def _socket(requests: list[bytes], *, write: bool) -> float:
+    """What the server does of it, while nobody else runs: it reads the request, or writes an answer."""
     took = 0.0
-    client, server = socket.socketpair()
-    with closing(client), closing(server):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.create_connection(listener.getsockname()) as client,
+        listener.accept()[0] as server,
+    ):
+        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for request in requests:
             client.sendall(request)
             began = time.perf_counter()
             server.recv(65_536)
+            read = time.perf_counter()
             server.send(request)
-            took += time.perf_counter() - began
+            took += time.perf_counter() - read if write else read - began
             client.recv(65_536)
     return took / len(requests) * 1e6
+
+
+class _Forgotten:
+    """An answer that nobody takes."""
+
+    async def whole(self, *_args: object) -> None:
+        pass
+
+    async def begin(self, *_args: object) -> None:
+        raise AssertionError("it is whole")
+
+    async def piece(self, *_args: object, **_more: object) -> None:
+        raise AssertionError("it is whole")
+
+
+def _routed(rig: Rig, requests: list[bytes]) -> float:
+    """The way of a request from its head to its handler, and of the answer to where it is framed."""
+    incoming = Incoming()
+    incoming.feed(requests[0])
+    asked = incoming.heads.popleft()
+    head = Head(
+        asked.method, asked.target, b"", [one for one in asked.headers if one[0] != b"content-length"]
+    )
+
+    async def nothing(_request: Request) -> Response:
+        return Response(b"{}")
+
+    async def run(server: Server) -> float:
+        began = time.perf_counter()
+        for _ in requests:
+            await server.serve(head, cast(Any, None), _Forgotten())
+        return (time.perf_counter() - began) / len(requests) * 1e6
+
+    with rig.place() as folder, Control.open(folder) as control:
+        auth = Auth("auto", "127.0.0.1", control, SystemClock())
+        dialect = Dialect("bench", ("/",), [Route("POST", "/v1/{dxn}", nothing, "append")], problems.refuse)
+        rest, hosts = cast(Any, None), Hosts("127.0.0.1")
+        return trio.run(run, Server([dialect], rest, Waits(), auth=auth, hosts=hosts, origins=Origins()))
 
 
 class _Memory:

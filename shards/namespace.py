@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+from typing import Concatenate, Generic, ParamSpec, TypeVar, cast
 
 import apsw
 import trio
@@ -61,7 +61,16 @@ class Ref(Generic[S]):
         The file is made by the first call. Cancelling stops the wait, never the turn. Raises what the verb
         raises (its writes are then undone), or a ShardError: see shards.errors for each one's remedy.
         """
-        return await self._namespace._call(self.name, verb, args, kwargs)
+        namespace = self._namespace
+        require_plain(verb)
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if namespace.reserve.full and getattr(verb, "__shard_grows__", False):
+            await namespace.reserve.admit()
+        if namespace._closing:
+            raise ShardClosed(f"shard {self.name}")
+        turn = Turn(verb, args, kwargs)
+        namespace._actor(self.name).submit(turn)
+        return await turn.answer()
 
     def __repr__(self) -> str:
         return f"<Ref {self.name}>"
@@ -106,8 +115,10 @@ class Namespace(Generic[S]):
 
     async def find(self, name: str) -> Ref[S] | None:
         """Return the shard of this name if its file exists, else None. Makes nothing."""
+        if name in self._actors:
+            return Ref(self, name)
         ref = self.ref(name)
-        return ref if name in self._actors or files.path_of(self.folder, name).exists() else None
+        return ref if files.path_of(self.folder, name).exists() else None
 
     def names(self, after: str = "", limit: int = 1000) -> list[str]:
         """Return the names of up to `limit` shards above `after`, sorted. Blocking: walks the folder."""
@@ -137,19 +148,6 @@ class Namespace(Generic[S]):
     async def checkpoint_journal(self, name: str) -> None:
         """Replace the journal's history of shard `name` by an image of it. Raises what a call raises."""
         await self._actor(name).checkpoint_journal()
-
-    async def _call(
-        self, name: str, verb: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> T:
-        require_plain(verb)
-        await trio.lowlevel.checkpoint_if_cancelled()
-        if self.reserve.full and getattr(verb, "__shard_grows__", False):
-            await self.reserve.admit()
-        if self._closing:
-            raise ShardClosed(f"shard {name}")
-        turn = Turn(verb, args, kwargs)
-        self._actor(name).submit(turn)
-        return await turn.answer()
 
     # -- actors -----------------------------------------------------------------------------------------
 

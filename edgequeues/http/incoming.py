@@ -87,7 +87,10 @@ class Incoming:
         except httptools.HttpParserError:
             self.fault = InvalidRequest(_NOT_HTTP)
         else:
-            self._bound(len(data), idle=now is None and not self._got_on)
+            if self._got_on:
+                self._unfinished = self._blank = 0
+            else:
+                self._bound(len(data), idle=now is None)
 
     def end(self) -> None:
         """The client sends no more."""
@@ -96,7 +99,7 @@ class Incoming:
 
     def _bound(self, size: int, *, idle: bool) -> None:
         """What llhttp itself would take without end: lines that go on, and line ends before a message."""
-        self._unfinished = self._unfinished + size if self._now is not None and not self._got_on else 0
+        self._unfinished = self._unfinished + size if self._now is not None else 0
         self._blank = self._blank + size if idle else 0
         if self._unfinished > HEAD_BYTES_MAX:
             self.fault = HeadersTooLarge(_TOO_LARGE)
@@ -116,7 +119,9 @@ class Incoming:
         message = self._now
         assert message is not None
         message.target += part
-        self._grown(message, len(part))
+        message.size += len(part)
+        if message.size > HEAD_BYTES_MAX:
+            raise HeadersTooLarge(_TOO_LARGE)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header, or a trailer."""
@@ -124,7 +129,9 @@ class Incoming:
         assert message is not None
         if not self._in_body:  # what comes behind a body says nothing
             message.headers.append((name.lower(), value.strip(_OWS)))  # llhttp leaves what is behind a value
-        self._grown(message, len(name) + len(value) + 4)
+        message.size += len(name) + len(value) + 4
+        if message.size > HEAD_BYTES_MAX or len(message.headers) > HEADERS_MAX:
+            raise HeadersTooLarge(_TOO_LARGE)
 
     def on_headers_complete(self) -> None:
         """The head is whole."""
@@ -155,8 +162,3 @@ class Incoming:
         assert self._now is not None
         self._now.complete = True
         self._now = None
-
-    def _grown(self, message: Message, size: int) -> None:
-        message.size += size
-        if message.size > HEAD_BYTES_MAX or len(message.headers) > HEADERS_MAX:
-            raise HeadersTooLarge(_TOO_LARGE)

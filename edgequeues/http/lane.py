@@ -1,4 +1,4 @@
-"""The lane: HTTP/1.1 in the task that reads the connection. llhttp takes the bytes apart, the app is called directly.
+"""The lane: HTTP/1.1 in the task that reads the connection. llhttp takes the bytes apart, routes are called directly.
 
 One request at a time, and what it needs of the socket is read when it asks for it: no task, no queue, no timer for
 each request. What is not served here (an upgrade to WebSocket) is handed over as the bytes that came.
@@ -21,7 +21,7 @@ from edgequeues.core.errors import EdgeQueuesError
 from edgequeues.http.http1 import asks_for_websocket, refusal
 from edgequeues.http.incoming import Incoming, Message
 from edgequeues.http.routes import Headers
-from edgequeues.http.server import Server
+from edgequeues.http.server import Head, Server
 
 COPY_BYTES_MAX = 64 * 1024  # a larger piece of an answer is not joined with what goes before it
 
@@ -56,7 +56,7 @@ class Transport(Protocol):
 
 
 class Exchange:
-    """One request as the app sees it: called it is ASGI's `receive`, and `send` is ASGI's `send`.
+    """One request as the app sees it: called it is ASGI's `receive`, and its answer goes to it, see `Out`.
 
     begun: has any of the answer been sent? closes: is it the last one on the connection?
     """
@@ -125,13 +125,38 @@ class Exchange:
         return {"type": "http.request", "body": body, "more_body": not message.complete}
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
-        """Send a part of the answer: head and body leave together where the body is known."""
+        """Send a part of the answer, as ASGI has it."""
         if message["type"] == "http.response.start":
-            self._head, sized = self._encoded(message["status"], message["headers"])
-            if not sized:  # a stream: its head must not wait for its first piece
-                await self._flush(b"")
-            return
-        body, more = message.get("body", b""), message.get("more_body", False)
+            await self.begin(message["status"], message["headers"])
+        else:
+            await self.piece(message.get("body", b""), more=message.get("more_body", False))
+
+    async def whole(self, status: int, headers: Headers, body: bytes) -> None:
+        """Send all of an answer whose headers say how long it is, or which has no body."""
+        head = self._encoded(status, headers)
+        self.begun = self._ended = True
+        if len(body) < COPY_BYTES_MAX:
+            await self._transport.write(head + body)
+        else:
+            await self._transport.write(head)
+            await self._transport.write(body)
+
+    async def begin(self, status: int, headers: Headers) -> None:
+        """Send the head, or keep it for a body that is known, to leave together with it."""
+        sized = any(name == b"content-length" for name, _ in headers)
+        framing = b""
+        if not sized and status not in _BODILESS:
+            self._chunked = self._message.version == "1.1"
+            if self._chunked:
+                framing = b"transfer-encoding: chunked\r\n"
+            else:
+                self.closes = True
+        self._head = self._encoded(status, headers, framing)
+        if not sized:  # a stream: its head must not wait for its first piece
+            await self._flush(b"")
+
+    async def piece(self, body: bytes, *, more: bool) -> None:
+        """Send a part of the body."""
         if self._message.method == "HEAD":
             body = b""
         elif self._chunked:
@@ -148,24 +173,14 @@ class Exchange:
                 self.begun = True
                 await self._transport.write(part)
 
-    def _encoded(self, status: int, headers: Headers) -> tuple[bytes, bool]:
-        """The head of an answer, and whether it says how long the body is."""
+    def _encoded(self, status: int, headers: Headers, framing: bytes = b"") -> bytes:
+        """The head of an answer."""
         self.closes = self.closes or self._stopping()
-        lines = [_PHRASES[status], *[b"%b: %b\r\n" % header for header in headers], _date()]
-        sized = any(name == b"content-length" for name, _ in headers)
-        if not sized and status not in _BODILESS:
-            self._chunked = self._message.version == "1.1"
-            if self._chunked:
-                lines.append(b"transfer-encoding: chunked\r\n")
-            else:
-                self.closes = True
-        if self.closes:
-            lines.append(b"connection: close\r\n")
-        lines.append(b"\r\n")
-        head = b"".join(lines)
-        if head.count(b"\n") != len(lines):
+        end = b"connection: close\r\n\r\n" if self.closes else b"\r\n"
+        lines = b"".join([b"%b: %b\r\n" % header for header in headers])
+        if lines.count(b"\n") != len(headers):
             raise ValueError("a header of the answer holds a line end")
-        return head, sized
+        return b"%b%b%b%b%b" % (_PHRASES[status], lines, _date(), framing, end)
 
 
 class Lane:
@@ -230,23 +245,28 @@ class Lane:
         stopping = self._context.terminated.is_set
         exchange = Exchange(message, self._incoming, self._transport, stopping)
         path, _, query = message.target.partition(b"?")
-        scope = {
-            "type": "http",
-            "http_version": message.version,
-            "method": message.method,
-            "raw_path": path,
-            "path": unquote(path.decode("latin-1")),
-            "query_string": query,
-            "headers": message.headers,
-            **self._addresses,
-        }
+        head = Head(message.method, path, query, message.headers)
         try:
-            await self._app(scope, exchange, exchange.send)
+            if not await self._app.serve(head, exchange, exchange):
+                await self._app.rest(self._scope(head, message.version), exchange, exchange.send)
         except Exception:
             log.exception("a handler failed")
         if not exchange.begun and self._incoming.fault is not None:
             await self.refuse(self._incoming.fault, message.method)
         return exchange.is_whole and not exchange.closes and not stopping()
+
+    def _scope(self, head: Head, version: str) -> dict[str, Any]:
+        """What ASGI tells an app of a request."""
+        return {
+            "type": "http",
+            "http_version": version,
+            "method": head.method,
+            "raw_path": head.target,
+            "path": unquote(head.target.decode("latin-1")),
+            "query_string": head.query,
+            "headers": head.headers,
+            **self._addresses,
+        }
 
 
 def _expects(headers: Iterable[tuple[bytes, bytes]]) -> bool:

@@ -20,9 +20,10 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import LifespanState
 
 from edgequeues.core.hostnames import bare, is_address, is_loopback
-from edgequeues.http.connection import Backlog, Connection, Deadlines, Wire
+from edgequeues.http.connection import Connection
 from edgequeues.http.http1 import refusal
 from edgequeues.http.server import Server
+from edgequeues.http.wire import Backlog, Deadlines, Wire
 from shards.errors import Overloaded
 
 CONNECTIONS_MAX = 4096

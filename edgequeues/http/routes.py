@@ -1,17 +1,17 @@
-"""What a dialect is made of: requests, responses, and tables of routes to plain async functions.
+"""What a dialect is made of: requests, responses, and routes to plain async functions.
 
 No framework type is in here, so a dialect is tested as functions and served by whatever front there is.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
-from typing import Any, NamedTuple, TypeVar
-from urllib.parse import unquote
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import trio
 
-from edgequeues.core.errors import InvalidRequest, TooLarge, UnsupportedMedia
+from edgequeues.core.errors import TooLarge, UnsupportedMedia
 from edgequeues.core.grants import Verb
 from edgequeues.http.auth import OWNER, Caller, place
 from edgequeues.http.params import Query
@@ -29,6 +29,19 @@ BODY_PAUSE_S = 60.0  # a body may stall for this long between two pieces
 BODY_GRACE_S = 20.0  # a whole body takes this long at most, and a second more for each BODY_BYTES_PER_S
 BODY_BYTES_PER_S = 16 * 1024
 BODIES_BYTES_MAX = 256 * 1024 * 1024  # of all bodies that are held as a whole
+
+
+class Out(Protocol):
+    """Where an answer goes: whole, or as a beginning and the pieces of its body."""
+
+    async def whole(self, status: int, headers: Headers, body: bytes) -> None:
+        """Send all of an answer."""
+
+    async def begin(self, status: int, headers: Headers) -> None:
+        """Send what goes before the body."""
+
+    async def piece(self, body: bytes, *, more: bool) -> None:
+        """Send a part of the body; `more`: another one follows."""
 
 
 class ClientGone(Exception):
@@ -109,13 +122,17 @@ class Request:
                         message = await self._receive()
                 except trio.TooSlowError:
                     raise RequestTimeout(f"the body stopped for {pause_s:g} s") from None
-            if message["type"] == "http.disconnect":
-                raise ClientGone
-            self._whole = not message.get("more_body", False)
-            piece: bytes = message.get("body", b"")
+            piece = self._part(message)
             if piece:
                 return piece
         return b""
+
+    def _part(self, message: MutableMapping[str, Any]) -> bytes:
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        self._whole = not message.get("more_body", False)
+        part: bytes = message.get("body", b"")
+        return part
 
     async def body(self, limit: int) -> bytes:
         """Return the whole body.
@@ -126,10 +143,14 @@ class Request:
         stated = self.headers.get(b"content-length", b"")
         if stated.isdigit() and int(stated) > limit:
             raise TooLarge(f"the body has {int(stated)} bytes, at most {limit} are taken at once")
+        pieces = bytearray()  # a list would cost many times as much for pieces of a byte
+        there = self._come()
+        if there is not None:
+            first = self._kept(self._part(there), limit)
+            if self._whole:
+                return first
+            pieces += first
         began = trio.current_time()
-        pieces = bytearray(
-            await self._piece_of_whole(BODY_GRACE_S, limit)
-        )  # a list of them would cost many times as much for pieces of a byte
         while not self._whole:
             due = began + BODY_GRACE_S + len(pieces) / BODY_BYTES_PER_S
             pieces += await self._piece_of_whole(due - trio.current_time(), limit)
@@ -140,9 +161,13 @@ class Request:
             piece = await self.piece(min(BODY_PAUSE_S, max(0, within_s)))
         except RequestTimeout:
             raise RequestTimeout(f"fewer than {BODY_BYTES_PER_S} bytes a second came") from None
-        if self._held + len(piece) > limit:
+        return self._kept(piece, limit)
+
+    def _kept(self, piece: bytes, limit: int) -> bytes:
+        size = self._held + len(piece)
+        if size > limit:
             raise TooLarge(f"the body has more than {limit} bytes")
-        self.hold(self._held + len(piece))
+        self.hold(size)
         return piece
 
     def hold(self, size: int) -> None:
@@ -153,7 +178,8 @@ class Request:
 
     def release(self) -> None:
         """Give back what the body took of the budget: the request is over."""
-        self.hold(0)
+        if self._held:
+            self.hold(0)
 
     async def gone(self) -> None:
         """Return when the client has hung up. What is left of the body is thrown away meanwhile."""
@@ -189,14 +215,18 @@ def _nothing() -> None:
 
 def media(request: Request, *accepted: str) -> str:
     """The media type of a body, JSON where none is given. Raises UnsupportedMedia."""
-    given = request.headers.get(b"content-type", b"application/json").partition(b";")[0]
-    kind = given.decode("latin-1").strip().lower()
+    kind = _kind(request.headers.get(b"content-type", JSON))
     if kind not in accepted:
         raise UnsupportedMedia(f"{kind[:100]!r} is not accepted here")
     coding = request.headers.get(b"content-encoding", b"identity")
     if coding.lower() != b"identity":
         raise UnsupportedMedia(f"a body encoded as {coding[:100].decode('latin-1')!r} is not accepted")
     return kind
+
+
+@lru_cache(maxsize=64)
+def _kind(given: bytes) -> str:
+    return given.partition(b";")[0].decode("latin-1").strip().lower()
 
 
 async def json_body(request: Request, limit: int) -> bytes:
@@ -313,72 +343,3 @@ class Dialect(NamedTuple):
     prefixes: tuple[str, ...]
     routes: Sequence[Route]
     refuse: Callable[[BaseException], Refusal]
-
-
-class _Node:
-    """Where a path has got to: the segments that may follow, and what answers if it ends here."""
-
-    __slots__ = ("any", "any_name", "dxn", "literal", "routes")
-
-    def __init__(self) -> None:
-        self.literal: dict[str, _Node] = {}
-        self.dxn: _Node | None = None
-        self.any: _Node | None = None
-        self.any_name = ""
-        self.routes: dict[str, Route] = {}
-
-    def below(self, segment: str) -> _Node:
-        """Return the node for one segment of a template, made if it is new."""
-        if segment == "{dxn}":
-            self.dxn = self.dxn or _Node()
-            return self.dxn
-        if segment.startswith("{"):
-            name = segment[1:-1]
-            assert self.any_name in ("", name), f"two names for one segment: {self.any_name} and {name}"
-            self.any_name = name
-            self.any = self.any or _Node()
-            return self.any
-        return self.literal.setdefault(segment, _Node())
-
-
-class Table:
-    """Routes by path. A literal segment wins over `{dxn}`, and that over any other parameter."""
-
-    def __init__(self, routes: Iterable[Route]) -> None:
-        self._root = _Node()
-        for route in routes:
-            node = self._root
-            for segment in route.template.split("/"):
-                node = node.below(segment)
-            assert route.method not in node.routes, f"two routes for {route.method} {route.template}"
-            node.routes[route.method] = route
-
-    def find(self, path: bytes) -> tuple[Mapping[str, Route], Mapping[str, str]] | None:
-        """Routes by method of a path as it came over the wire, and its parameters, decoded; None: no such path.
-
-        Raises InvalidRequest where percent-encoding hides something that is not UTF-8.
-        """
-        node = self._root
-        params: dict[str, str] = {}
-        for segment in segments(path):
-            below = node.literal.get(segment)
-            if below is None and node.dxn is not None and ":" in segment:
-                below = node.dxn
-                params["dxn"] = segment
-            if below is None and node.any is not None and segment:
-                below = node.any
-                params[node.any_name] = segment
-            if below is None:
-                return None
-            node = below
-        return (node.routes, params) if node.routes else None
-
-
-def segments(path: bytes) -> list[str]:
-    """Split a raw path at its slashes, then decode each part, so that an encoded slash divides nothing."""
-    try:
-        text = path.decode("ascii")
-        parts = text.split("/")
-        return [unquote(part, errors="strict") for part in parts] if "%" in text else parts
-    except UnicodeDecodeError as error:
-        raise InvalidRequest("the path is not UTF-8, percent-encoded") from error

@@ -1,4 +1,4 @@
-"""The ASGI app: admits a request, finds its route, answers; one place turns errors into problems.
+"""The app, for the lane or as ASGI: admits a request, finds its route, answers; one place turns errors into problems.
 
 What no table matches goes to another ASGI app (pages for people). Nothing here knows a dialect.
 """
@@ -9,8 +9,8 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
-from typing import Any
-from urllib.parse import quote
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote
 
 import trio
 
@@ -25,6 +25,7 @@ from edgequeues.http.routes import (
     ClientGone,
     Dialect,
     Headers,
+    Out,
     Place,
     Receive,
     Request,
@@ -32,8 +33,8 @@ from edgequeues.http.routes import (
     Route,
     Send,
     Socket,
-    Table,
 )
+from edgequeues.http.table import Table
 from edgequeues.http.waits import Waits
 
 Scope = MutableMapping[str, Any]
@@ -44,6 +45,15 @@ POLICY_VIOLATION = 1008  # a WebSocket close code, RFC 6455
 SOCKET_REFUSED_S = 5.0  # before a WebSocket is refused: some clients come back at once, for ever
 
 log = logging.getLogger("edgequeues.http")
+
+
+class Head(NamedTuple):
+    """What a request begins with, as it came over the wire. target: without the query."""
+
+    method: str
+    target: bytes
+    query: bytes
+    headers: Headers
 
 
 class Server:
@@ -64,8 +74,8 @@ class Server:
     ) -> None:
         self.waits = waits
         self.dialects = dialects
+        self.rest = rest
         self._table = Table(route for dialect in dialects for route in dialect.routes)
-        self._rest = rest
         self._auth = auth
         self._hosts = hosts
         self._origins = origins
@@ -75,46 +85,44 @@ class Server:
         """Answer one ASGI scope."""
         kind = scope["type"]
         if kind == "http":
-            await self._http(scope, receive, send)
+            head = Head(scope["method"], _raw_path(scope), scope["query_string"], scope["headers"])
+            if not await self.serve(head, receive, _Asgi(send)):
+                await self.rest(scope, receive, send)
         elif kind == "websocket":
             await self._websocket(scope, receive, send)
         else:
-            await self._rest(scope, receive, send)
+            await self.rest(scope, receive, send)
 
-    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope["method"], {}, params.EMPTY, {}, receive, self._budget)
+    async def serve(self, head: Head, receive: Receive, out: Out) -> bool:
+        """Answer one request; False: it is for `rest`, and nothing has been read or said."""
+        request = Request(head.method, {}, params.EMPTY, {}, receive, self._budget)
         try:
-            response = await self._respond(request, scope)
+            self._admit(request, head.headers)
+            response = await self._answer(request, head)
         except ClientGone:
-            return
+            return True
+        except Exception as error:
+            response = self._refusal(error, head)
         finally:
             request.release()  # not later: an answer may take long to be taken
         if response is None:
-            await self._rest(scope, receive, send)
-        elif type(response.body) is bytes:
-            await _send_whole(request, response, response.body, send)
-        else:
-            try:
-                await _send_stream(request, response, send)
-            finally:
-                request.release()  # what it read meanwhile
-
-    async def _respond(self, request: Request, scope: Scope) -> Response | None:
+            return False
+        if type(response.body) is bytes:
+            await _send_whole(request, response, response.body, out)
+            return True
         try:
-            self._admit(request, scope["headers"])
-            return await self._answer(request, _path(scope), scope)
-        except ClientGone:
-            raise
-        except Exception as error:
-            return self._refusal(error, scope)
+            await _send_stream(request, response, out)
+        finally:
+            request.release()  # what it read meanwhile
+        return True
 
     def _still_may(self, request: Request, verb: Verb, where: Place) -> None:
         """Judge a request again that takes long. Raises Unauthenticated, Forbidden."""
         self._auth.caller(request.headers).require(verb, *where(request))
 
-    async def _answer(self, request: Request, path: bytes, scope: Scope) -> Response | None:
+    async def _answer(self, request: Request, head: Head) -> Response | None:
         """Find the route and call it; None: no dialect has this path."""
-        method = request.method
+        method, path = head.method, _path(head.target)
         if not path.startswith(b"/"):
             raise InvalidRequest("the target of a request is a path, and a path begins with /")
         found = self._table.find(path)
@@ -122,7 +130,7 @@ class Server:
             if self._owner(path) is None:
                 return None
             request.caller = self._auth.caller(request.headers)
-            raise RouteNotFound(scope["path"][:200])
+            raise RouteNotFound(_shown(path)[:200])
         routes, request.params = found
         if method == "OPTIONS" and b"access-control-request-method" in request.headers:
             return Response(status=204, headers=hosts.preflight(request.headers, _methods(routes)))
@@ -131,12 +139,12 @@ class Server:
             request.caller = self._auth.caller(request.headers)
         if route is None:
             methods = _methods(routes)
-            response = self._refusal(MethodNotAllowed(f"{method} is not one of {methods}"), scope)
+            response = self._refusal(MethodNotAllowed(f"{method} is not one of {methods}"), head)
             response.headers = [(b"allow", methods.encode())]
             return response
         if route.verb is not None and request.caller is not OWNER:
             request.caller.require(route.verb, *route.place(request))
-        request.query = params.parse(scope["query_string"])
+        request.query = params.parse(head.query)
         response = await route.handler(request)
         if route.verb is not None and request.caller is not OWNER:
             if route.verb == "read":  # which may have waited for an entry
@@ -150,7 +158,7 @@ class Server:
         try:
             self._admit(request, scope["headers"])
             self._auth.caller(request.headers)
-            found = self._table.find(_path(scope))
+            found = self._table.find(_path(_raw_path(scope)))
             serve = None if found is None or "GET" not in found[0] else found[0]["GET"].socket
             if serve is None:
                 raise RouteNotFound
@@ -180,27 +188,53 @@ class Server:
         text = path.decode("latin-1")
         return next((one for one in self.dialects if text.startswith(one.prefixes)), None)
 
-    def _refusal(self, error: Exception, scope: Scope) -> Response:
+    def _refusal(self, error: Exception, head: Head) -> Response:
         """Say no in the words of the dialect that was spoken to."""
-        problems.report(error, f"{scope['method']} {scope['path']}")
-        dialect = self._owner(_path(scope)) or self.dialects[0]
+        problems.report(error, f"{head.method} {_shown(head.target)}")
+        dialect = self._owner(_path(head.target)) or self.dialects[0]
         refusal = dialect.refuse(error)
         return Response(refusal.body, status=refusal.status, media=refusal.media, headers=refusal.headers)
 
 
-def _path(scope: Scope) -> bytes:
+class _Asgi:
+    """What an answer goes to that an ASGI server sends."""
+
+    __slots__ = ("_send",)
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+
+    async def whole(self, status: int, headers: Headers, body: bytes) -> None:
+        await self.begin(status, headers)
+        await self.piece(body, more=False)
+
+    async def begin(self, status: int, headers: Headers) -> None:
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+
+    async def piece(self, body: bytes, *, more: bool) -> None:
+        await self._send({"type": "http.response.body", "body": body, "more_body": more})
+
+
+def _raw_path(scope: Scope) -> bytes:
+    return scope.get("raw_path") or quote(scope["path"]).encode()
+
+
+def _path(target: bytes) -> bytes:
     """The path as it was sent; of a target in absolute form (RFC 9112, 3.2.2) its path alone."""
-    raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
-    if raw.startswith((b"http://", b"https://")):
-        return b"/" + raw.partition(b"://")[2].partition(b"/")[2]
-    return raw
+    if target.startswith((b"http://", b"https://")):
+        return b"/" + target.partition(b"://")[2].partition(b"/")[2]
+    return target
+
+
+def _shown(path: bytes) -> str:
+    return unquote(path.decode("latin-1"))
 
 
 def _methods(routes: Mapping[str, Route]) -> str:
     return ", ".join(sorted({*routes, *(["HEAD"] if "GET" in routes else [])}))
 
 
-async def _send_whole(request: Request, response: Response, body: bytes, send: Send) -> None:
+async def _send_whole(request: Request, response: Response, body: bytes, out: Out) -> None:
     headers = [*response.headers, *request.cors]
     if response.status not in (204, 304):
         headers.append((b"content-type", response.media))
@@ -212,18 +246,16 @@ async def _send_whole(request: Request, response: Response, body: bytes, send: S
         headers.append((b"content-length", b"%d" % len(body)))
     if request.method == "HEAD":
         body = b""
-    start = {"type": "http.response.start", "status": response.status, "headers": headers}
     if not request.body_is_left:
-        await send(start)
-        await send({"type": "http.response.body", "body": body})
+        await out.whole(response.status, headers, body)
         return
     # Closing a socket with unread input resets it, and the client might lose the answer it was sent.
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_discard, request)
-        await send(start)
-        await send({"type": "http.response.body", "body": body, "more_body": True})
+        await out.begin(response.status, headers)
+        await out.piece(body, more=True)
         nursery.cancel_scope.deadline = trio.current_time() + LINGER_S
-    await send({"type": "http.response.body", "body": b""})
+    await out.piece(b"", more=False)
 
 
 async def _discard(request: Request) -> None:
@@ -232,7 +264,7 @@ async def _discard(request: Request) -> None:
             pass
 
 
-async def _send_stream(request: Request, response: Response, send: Send) -> None:
+async def _send_stream(request: Request, response: Response, out: Out) -> None:
     """Send piece by piece. An error in the middle cuts the answer short, which the client can tell."""
     body = response.body
     assert not isinstance(body, bytes)
@@ -245,12 +277,12 @@ async def _send_stream(request: Request, response: Response, send: Send) -> None
 
     async def pour() -> None:
         async with aclosing(body):
-            await send({"type": "http.response.start", "status": response.status, "headers": headers})
+            await out.begin(response.status, headers)
             if request.method != "HEAD":
                 async for piece in body:
                     if response.recheck is not None:
                         response.recheck()
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                    await out.piece(piece, more=True)
 
     try:
         if response.beside is None:
@@ -266,7 +298,7 @@ async def _send_stream(request: Request, response: Response, send: Send) -> None
     if request.body_is_left:
         with trio.move_on_after(LINGER_S):
             await _discard(request)
-    await send({"type": "http.response.body", "body": b""})
+    await out.piece(b"", more=False)
 
 
 async def _beside(other: Callable[[], Awaitable[None]], work: Callable[[], Awaitable[None]]) -> None:

@@ -13,10 +13,10 @@ from typing import Any, cast
 import trio
 
 from edgequeues.app import open_app
-from edgequeues.http.connection import Deadlines
 from edgequeues.http.listen import TlsFiles, serve
 from edgequeues.http.server import Server
 from edgequeues.http.waits import Waits
+from edgequeues.http.wire import Deadlines
 
 from . import fronts
 

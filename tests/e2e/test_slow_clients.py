@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import trio
 
-from edgequeues.http.connection import BACKLOG_BYTES_MAX
+from edgequeues.http.wire import BACKLOG_BYTES_MAX
 
 from . import process
 from .local import QUICK, Bare, Running, head, listening, serving, until_end

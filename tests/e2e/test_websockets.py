@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from edgequeues.http.connection import Deadlines
+from edgequeues.http.wire import Deadlines
 
 from .local import QUICK, UPGRADE, Bare, Running, frame, head, listening, until_end
 

@@ -8,8 +8,8 @@ bytes are under way.
 from __future__ import annotations
 
 import socket
-from collections.abc import MutableMapping
-from contextlib import suppress
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager, suppress
 from typing import Any, Literal, cast, get_args
 
 import h11
@@ -17,8 +17,8 @@ import pytest
 import trio
 
 from edgequeues.http.listen import DEADLINES, Front
-from edgequeues.http.routes import Receive, Send
-from edgequeues.http.server import App, Scope, Server
+from edgequeues.http.routes import Out, Receive, Send
+from edgequeues.http.server import App, Head, Scope, Server
 
 FrontName = Literal["app", "lane", "hypercorn"]  # app: none, the app is called directly
 FRONTS: tuple[FrontName, ...] = get_args(FrontName)
@@ -36,9 +36,9 @@ def only(*fronts: FrontName, why: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("front", fronts, indirect=True)
 
 
-def behind(front: FrontName, app: App) -> App:
-    """The app, behind a front."""
-    return app if front == "app" else Fronted(app, lane=front == "lane")
+def behind(front: FrontName, server: Server) -> App:
+    """The server, behind a front."""
+    return server if front == "app" else Fronted(server, lane=front == "lane")
 
 
 def connect(front: Front, nursery: trio.Nursery) -> trio.SocketStream:
@@ -49,17 +49,29 @@ def connect(front: Front, nursery: trio.Nursery) -> trio.SocketStream:
 
 
 class Noted:
-    """An app that is called once, whether it was, and whether it has returned."""
+    """A server that is asked once, whether it was, and whether it has answered."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, server: Server) -> None:
         self.called = False
         self.returned = trio.Event()
-        self._app = app
+        self._server = server
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._noting():
+            await self._server(scope, receive, send)
+
+    async def serve(self, head: Head, receive: Receive, out: Out) -> bool:
+        with self._noting():
+            return await self._server.serve(head, receive, out)
+
+    async def rest(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._server.rest(scope, receive, send)
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
         self.called = True
         try:
-            await self._app(scope, receive, send)
+            yield
         finally:
             self.returned.set()
 
@@ -67,7 +79,7 @@ class Noted:
 class Fronted:
     """Serves each request on a connection of its own, through a front. WebSockets go to the app itself."""
 
-    def __init__(self, app: App, *, lane: bool) -> None:
+    def __init__(self, app: Server, *, lane: bool) -> None:
         self._app = app
         self._lane = lane
 

@@ -15,8 +15,8 @@ from edgequeues.http import problems
 from edgequeues.http.auth import Auth
 from edgequeues.http.hosts import Hosts, Origins
 from edgequeues.http.listen import DEADLINES, Front
-from edgequeues.http.routes import Dialect, Receive, Request, Response, Route, Send
-from edgequeues.http.server import Scope, Server
+from edgequeues.http.routes import Dialect, Out, Receive, Request, Response, Route, Send
+from edgequeues.http.server import Head, Scope, Server
 from edgequeues.http.waits import Waits
 from shards.clock import SystemClock
 
@@ -115,16 +115,21 @@ async def _thirds(body: bytes) -> AsyncGenerator[bytes, None]:
 
 
 class Heard:
-    """An app, and the methods of all that it is called for: an answer to HEAD looks like one that was cut short."""
+    """A server, and the methods of all that it is asked: an answer to HEAD looks like one that was cut short."""
 
     def __init__(self, app: Server) -> None:
         self.waits = app.waits
+        self.rest = app.rest
         self.methods: list[str] = []
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.methods.append(scope["method"])
         await self._app(scope, receive, send)
+
+    async def serve(self, head: Head, receive: Receive, out: Out) -> bool:
+        self.methods.append(head.method)
+        return await self._app.serve(head, receive, out)
 
 
 async def talk(

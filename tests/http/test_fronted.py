@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
 import trio
 
 from edgequeues.control import Control
+from edgequeues.http.auth import Auth
+from edgequeues.http.hosts import Hosts, Origins
 from edgequeues.http.listen import DEADLINES, Front
 from edgequeues.http.routes import Receive, Send
 from edgequeues.http.server import Scope, Server
+from edgequeues.http.waits import Waits
+from shards.clock import SystemClock
 from tests.e2e.local import UPGRADE, frame, head
 
 from .asgi import Client
@@ -32,11 +37,18 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.body", "body": message["body"], "more_body": more})
 
 
-async def test_the_clock_stands_still_while_bytes_are_under_way(front: FrontName) -> None:
+@pytest.fixture
+def client(control: Control, front: FrontName) -> Client:
+    auth = Auth("off", "127.0.0.1", control, SystemClock())
+    server = Server([], echo, Waits(), auth=auth, hosts=Hosts("127.0.0.1"), origins=Origins())
+    return Client(behind(front, server))
+
+
+async def test_the_clock_stands_still_while_bytes_are_under_way(client: Client) -> None:
     """Else a deadline that sleeps beside them would be over before they have arrived."""
     began = trio.current_time()
     with trio.fail_after(0.001):
-        async with Client(behind(front, echo)).open("POST", "/") as exchange:
+        async with client.open("POST", "/") as exchange:
             for _ in range(PIECES):
                 exchange.send(PIECE)
             exchange.end()
@@ -45,8 +57,8 @@ async def test_the_clock_stands_still_while_bytes_are_under_way(front: FrontName
     assert trio.current_time() == began
 
 
-async def test_what_is_said_between_pieces_arrives_before_the_next(front: FrontName) -> None:
-    async with Client(behind(front, echo)).open("POST", "/", headers=[(b"x-one", b"1")]) as exchange:
+async def test_what_is_said_between_pieces_arrives_before_the_next(client: Client) -> None:
+    async with client.open("POST", "/", headers=[(b"x-one", b"1")]) as exchange:
         for number in range(100):
             exchange.send(b"%d" % number)
             assert await exchange.piece() == b"%d" % number

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edgequeues.app import open_app
-from edgequeues.http.connection import READ_BYTES
+from edgequeues.http.wire import READ_BYTES
 from shards.testing import InlineDisk, TrioClock
 from tests.conftest import virtual
 

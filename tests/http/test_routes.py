@@ -10,7 +10,8 @@ import trio
 
 from edgequeues.core.errors import InvalidRequest, TooLarge
 from edgequeues.http.problems import RequestTimeout
-from edgequeues.http.routes import ClientGone, Request, Response, Route, Table
+from edgequeues.http.routes import ClientGone, Request, Response, Route
+from edgequeues.http.table import REMEMBERED_BYTES_MAX, Table
 
 
 def route(method: str, template: str, name: str) -> Route:
@@ -79,6 +80,15 @@ def test_other_paths_find_nothing(path: bytes) -> None:
 def test_a_path_that_is_not_utf8_is_refused(path: bytes) -> None:
     with pytest.raises(InvalidRequest):
         TABLE.find(path)
+
+
+def test_what_is_found_is_remembered_for_short_paths_alone() -> None:
+    """A client could fill the memory with long ones."""
+    short, long = (b"/v1/spaces/" + b"x" * size + b"/queues" for size in (10, REMEMBERED_BYTES_MAX))
+    for path in (short, long):
+        assert found(path) == found(path) == (["queues"], {"space": path.split(b"/")[3].decode()})
+    assert TABLE.find(short) is TABLE.find(short)
+    assert TABLE.find(long) is not TABLE.find(long)
 
 
 def request(*messages: dict[str, Any], headers: dict[bytes, bytes] | None = None) -> Request:

@@ -86,11 +86,15 @@ class Bare:
 
     def __init__(self, answer: Callable[[Any, Any, Any], Awaitable[None]]) -> None:
         self.waits = Waits()
-        self._answer = answer
+        self.rest = answer
+
+    async def serve(self, *_args: object) -> bool:
+        """It has no routes: all is for `rest`."""
+        return False
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "lifespan":
-            await self._answer(scope, receive, send)
+            await self.rest(scope, receive, send)
             return
         for step in ("startup", "shutdown"):
             await receive()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -73,20 +73,25 @@ def cursors(next_cursor: str | None, prev_cursor: str | None) -> bytes:
 
 
 class Form(NamedTuple):
-    """How a dialect words a range. texts: the JSON of each entry that it shows."""
+    """How a dialect words a range.
+
+    shown: one value for each entry that it shows. joined: the JSON of such values, with commas between.
+    """
 
     start: bytes
-    texts: Callable[[Sequence[Entry]], list[bytes]]
+    shown: Callable[[Sequence[Entry]], list[Any]]
+    joined: Callable[[list[Any]], bytes]
     end: Callable[[str | None, str | None], bytes]
 
-    def whole(self, texts: list[bytes], next_cursor: str | None, prev_cursor: str | None) -> bytes:
+    def whole(self, shown: list[Any], next_cursor: str | None, prev_cursor: str | None) -> bytes:
         """Return the JSON of a range that is all there."""
-        return self.start + b",".join(texts) + self.end(next_cursor, prev_cursor)
+        return self.start + self.joined(shown) + self.end(next_cursor, prev_cursor)
 
 
 NATIVE: Final = Form(
     b'{"entries":[',
-    lambda entries: [encode(_out(one)) for one in entries],
+    lambda entries: list(map(_out, entries)),
+    lambda shown: encode(shown)[1:-1],  # without the brackets of the list
     lambda next_cursor, prev_cursor: b"],%b}" % cursors(next_cursor, prev_cursor),
 )
 

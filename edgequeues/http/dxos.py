@@ -125,6 +125,7 @@ def refuse(error: BaseException) -> Refusal:
 FORM = Form(
     b'{"success":true,"data":{"objects":[',
     texts,
+    b",".join,
     lambda next_cursor, prev_cursor: b"],%b}}" % codec.cursors(next_cursor, prev_cursor),
 )
 

@@ -306,7 +306,8 @@ def _data_text(raw: Raw, in_range: bool) -> str:
 
 def _own_names(raw: Raw, data: str) -> tuple[Any, Any]:
     """`id` and `@type` of the object `data`, whatever they are. Raises InvalidJson where one comes twice."""
-    ids, types = data.count('"id"'), data.count('"@type"')
+    ids = data.count('"id"')
+    types = data.count('"@type"') if "@" in data else 0  # one character is found much sooner than seven
     escaped = "\\" in data and "\\u00" in data  # a name may be written in escapes
     if not (ids or types or escaped):
         return None, None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import trio
 from msgspec.structs import replace
@@ -86,10 +86,10 @@ class Reading:
         page = seen.page
         if page is None or seen.etag in known:
             return Response(status=304, headers=headers)
-        texts = self._form.texts(page.entries)
-        if page.resume is not None or (ask.limit is not None and len(texts) < len(page.entries)):
+        shown = self._form.shown(page.entries)
+        if page.resume is not None or (ask.limit is not None and len(shown) < len(page.entries)):
             return Response(self._stream(seen, ask), headers=headers)
-        return Response(self._form.whole(texts, page.next_cursor, page.prev_cursor), headers=headers)
+        return Response(self._form.whole(shown, page.next_cursor, page.prev_cursor), headers=headers)
 
     async def _stream(self, seen: Look, ask: RangeQuery) -> AsyncGenerator[bytes, None]:
         """Give a page and all that follows it as one JSON text. What is appended meanwhile is left out.
@@ -101,14 +101,14 @@ class Reading:
         page = seen.page
         assert page is not None
         while True:
-            page, texts = self._shown(page, left)
+            page, shown = self._shown(page, left)
             if page.entries:
                 first = page if first is None or not first.entries else first
                 last = page
-            if texts:
-                yield head + b",".join(texts)
+            if shown:
+                yield head + self._form.joined(shown)
                 head = b","
-            left = None if left is None else left - len(texts)
+            left = None if left is None else left - len(shown)
             resume = page.resume
             if (
                 page is seen.page and resume is None and left
@@ -125,22 +125,22 @@ class Reading:
         end = self._form.end(high.next_cursor, low.prev_cursor)
         yield end if head == b"," else self._form.start + end
 
-    def _shown(self, page: Page, left: int | None) -> tuple[Page, list[bytes]]:
-        """The texts of a page, and the page; cut behind the entry with which it has shown all that were `left`."""
-        texts = self._form.texts(page.entries)
-        if left is None or len(texts) <= left:
-            return page, texts
+    def _shown(self, page: Page, left: int | None) -> tuple[Page, list[Any]]:
+        """A page, and what is shown of it; cut behind the entry with which it has shown all that were `left`."""
+        shown = self._form.shown(page.entries)
+        if left is None or len(shown) <= left:
+            return page, shown
         assert page.store_id is not None
         assert page.queue_id is not None
         end = count = 0
         while count < left:
-            count += len(self._form.texts(page.entries[end : end + 1]))
+            count += len(self._form.shown(page.entries[end : end + 1]))
             end += 1
         edge = cursors.encode(page.store_id, page.queue_id, page.entries[end - 1].position)
         reverse = page.entries[0].position > page.entries[-1].position
         cut = replace(page, entries=page.entries[:end], resume=edge)
         cut = replace(cut, prev_cursor=edge) if reverse else replace(cut, next_cursor=edge)
-        return cut, texts[:left]
+        return cut, shown[:left]
 
     async def _again(self, ask: RangeQuery, *, with_tail: bool = False) -> Look:
         return await patiently(lambda: self.look(ask, with_tail=with_tail), self._waits)

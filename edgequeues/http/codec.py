@@ -18,7 +18,7 @@ from edgequeues.models import WORK_QUEUE, ConsumerInfo, Entry, QueueConfig, Queu
 encode: Final = msgspec.json.Encoder().encode
 
 
-class _EntryOut(Struct, frozen=True):
+class _EntryOut(Struct, frozen=True, gc=False, omit_defaults=True):
     """An entry as it stands in an answer; what is not set is left out, but for the type."""
 
     id: str
@@ -28,9 +28,9 @@ class _EntryOut(Struct, frozen=True):
     created: int
     updated: int
     data: Raw
-    expires: int | UnsetType
-    key: str | UnsetType
-    headers: Raw | UnsetType
+    expires: int | None = None
+    key: str | None = None
+    headers: Raw | None = None
 
 
 class Stats(Struct, frozen=True):
@@ -61,9 +61,9 @@ def _out(one: Entry) -> _EntryOut:
         one.created,
         one.updated,
         Raw(one.data),
-        UNSET if one.expires is None else one.expires,
-        UNSET if one.key is None else one.key,
-        UNSET if one.headers is None else Raw(one.headers),
+        one.expires,
+        one.key,
+        None if one.headers is None else Raw(one.headers),
     )
 
 

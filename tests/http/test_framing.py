@@ -292,6 +292,14 @@ async def test_what_follows_a_request_and_is_none_is_refused_after_its_answer(
     assert (statuses, asked) == ([200, 400], [SHORT])
 
 
+async def test_a_refusal_of_head_has_no_body(control: Control, front: FrontName) -> None:
+    cut = ask(b"Content-Length: 5", top=b"HEAD /wait HTTP/1.1")
+    raw = await talk(small_server(control, []), front, [cut], half_close=True)
+    [answer] = answers(raw, ["HEAD"])
+    assert (answer.status, answer.body) == (400, b"")
+    assert int(answer.headers[b"content-length"]) > 0
+
+
 @pytest.mark.parametrize(
     "endless",
     [b"3;" + b"x" * 300_000, ABC + b"0\r\nx: " + b"y" * 300_000, ABC + b"0\r\n" + b"x: y\r\n" * 50_000],

@@ -136,8 +136,13 @@ async def until_end(stream: trio.abc.ReceiveStream) -> bytes:
     return answer
 
 
-def frame(opcode: int, payload: bytes, *, final: bool = True) -> bytes:
-    """A client's frame, masked with zeros."""
-    size = len(payload)
-    length = bytes([0x80 | size]) if size < 126 else b"\xff" + struct.pack("!Q", size)
-    return bytes([(0x80 if final else 0) | opcode]) + length + bytes(4) + payload
+def frame(opcode: int, payload: bytes, *, final: bool = True, masked: bool = True) -> bytes:
+    """A frame: a client's, masked with zeros, or a server's."""
+    size, mask = len(payload), 0x80 if masked else 0
+    if size < 126:
+        length = bytes([mask | size])
+    elif size < 65_536:
+        length = bytes([mask | 126]) + struct.pack("!H", size)
+    else:
+        length = bytes([mask | 127]) + struct.pack("!Q", size)
+    return bytes([(0x80 if final else 0) | opcode]) + length + (bytes(4) if masked else b"") + payload

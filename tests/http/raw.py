@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
+from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
 import h11
@@ -173,6 +174,12 @@ async def talk(
     """As `said`, to a front of its own."""
     async with opened(app, name) as front:
         return await said(front, pieces, pause_s=pause_s, half_close=half_close)
+
+
+def split(data: bytes, at: list[int]) -> list[bytes]:
+    """The bytes in pieces, cut at these places."""
+    ends = sorted({0, len(data), *(one % (len(data) + 1) for one in at)})
+    return [data[start:end] for start, end in pairwise(ends)]
 
 
 def answers(data: bytes, methods: Sequence[str] = (), *, cut: bool = False) -> list[Answer]:

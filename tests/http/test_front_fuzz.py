@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import pairwise
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -20,7 +19,7 @@ from edgequeues.control import Control
 from tests.conftest import virtual
 
 from .fronted import FrontName, only
-from .raw import Answer, Asked, Bytes, Heard, answers, opened, said, small_server
+from .raw import Answer, Asked, Bytes, Heard, answers, opened, said, small_server, split
 
 pytestmark = only("lane", "hypercorn", why="bytes that are no request never reach the app")
 
@@ -105,13 +104,6 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 noise = st.one_of(mutated(), mutated(), mutated(), st.binary(max_size=300).map(Bytes))
 cuts = st.lists(st.integers(0, 150_000), max_size=8)
-
-
-def split(data: bytes, at: list[int]) -> list[bytes]:
-    """The bytes in pieces, cut at these places."""
-    ends = sorted({0, len(data), *(one % (len(data) + 1) for one in at)})
-    return [data[start:end] for start, end in pairwise(ends)]
-
 
 # -- what comes of it ------------------------------------------------------------------------------------
 

@@ -178,7 +178,7 @@ talks = st.builds(
     st.lists(asks, min_size=1, max_size=5),
     st.sampled_from(list(ODD)),
     st.one_of(st.none(), st.just([]), st.lists(st.integers(0, 1_000), max_size=5)),
-)
+).filter(lambda talk: not talk.cuts or all(ask.body is None or ask.target not in PAGES for ask in talk.asks))
 
 # -- what is answered ------------------------------------------------------------------------------------
 

@@ -13,11 +13,9 @@ import trio
 from edgequeues.http.connection import Deadlines
 from edgequeues.http.listen import WEBSOCKET_MESSAGE_BYTES_MAX as MESSAGE_BYTES_MAX
 
-from .local import QUICK, UPGRADE, Bare, Running, frame, head, listening, until_end
+from .local import GUARD_S, QUICK, UPGRADE, Bare, Running, frame, head, listening, until_end
 
 BOTH_FRONTS = True
-
-GUARD_S = 30.0  # against hanging; nothing is said of how long anything takes
 
 
 class Sink(Bare):
@@ -26,13 +24,16 @@ class Sink(Bare):
     def __init__(self) -> None:
         super().__init__(self._take)
         self.seen: list[str] = []
+        self.asked = trio.Event()
+        self.go = trio.Event()  # and answer
         self.gone = trio.Event()
 
     async def _take(self, scope: Any, receive: Any, send: Any) -> None:
         assert scope["type"] == "websocket"
         await receive()
+        self.asked.set()
         if scope["path"] == "/slow":
-            await trio.sleep(0.2)
+            await self.go.wait()
         await send({"type": "websocket.accept"})
         while (message := await receive())["type"] == "websocket.receive":
             self.seen.append(message["type"])
@@ -171,10 +172,11 @@ async def test_ht_s01_frames_sent_before_the_answer_end_the_socket_and_its_handl
     async with listening(sink, deadlines=QUICK) as server:
         stream = await server.connect()
         await stream.send_all(head("GET", "/slow", *UPGRADE))
-        await trio.sleep(0.05)
+        await sink.asked.wait()
         await stream.send_all(frame(1, b"early"))
         with trio.fail_after(GUARD_S):
             assert (await until_end(stream)).startswith(b"HTTP/1.1 400")
+            sink.go.set()
             await sink.gone.wait()
         assert sink.seen == []
         await stream.aclose()

@@ -253,7 +253,7 @@ async def push_in_two_parts(
 ) -> bytes:
     async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
         await stream.send_all(head("POST", Q, *CONTENT, "Expect: 100-continue"))
-        assert await stream.receive_some() == b"HTTP/1.1 100 Continue\r\n\r\n"
+        assert (await stream.receive_some()).startswith(b"HTTP/1.1 100 ")
         await stream.send_all(BODY[:5])
         task_status.started()
         await stopping.wait()

@@ -54,8 +54,8 @@ class Transport(Protocol):
         """Nothing more will be written."""
 
 
-def refusal(error: Exception) -> bytes:
-    """A whole answer that ends the connection, for what never reached the app."""
+def refusal(error: Exception, method: str = "") -> bytes:
+    """A whole answer that ends the connection, for what never reached the app, or came to no end there."""
     found = problems.refuse(error)
     headers = [
         *found.headers,
@@ -65,7 +65,8 @@ def refusal(error: Exception) -> bytes:
     ]
     lines = b"".join(b"%s: %s\r\n" % header for header in headers)
     phrase = HTTPStatus(found.status).phrase.encode()
-    return b"HTTP/1.1 %d %s\r\n%s\r\n%s" % (found.status, phrase, lines, found.body)
+    body = b"" if method == "HEAD" else found.body
+    return b"HTTP/1.1 %d %s\r\n%s\r\n%s" % (found.status, phrase, lines, body)
 
 
 class Http1:
@@ -143,10 +144,11 @@ class Http1:
     async def refuse(self, error: EdgeQueuesError) -> None:
         """Answer what is no request, unless an answer has begun, and end the connection."""
         log.info("a request was refused: %s", error.detail)
-        begun = self._over or self._h11.our_state not in (h11.IDLE, h11.SEND_RESPONSE)
+        begun = self._over or not (self._head or self._h11.our_state in (h11.IDLE, h11.SEND_RESPONSE))
         self._over = True
         if not begun:
-            await self._transport.write(refusal(error))
+            method = self.stream.scope["method"] if isinstance(self.stream, HTTPStream) else ""
+            await self._transport.write(refusal(error, method))
         self._transport.hang_up()
 
     @property

@@ -237,8 +237,7 @@ class Lane:
     async def refuse(self, error: EdgeQueuesError, method: str = "") -> None:
         """Answer what is no request."""
         log.info("a request was refused: %s", error.detail)
-        head, end, body = refusal(error).partition(b"\r\n\r\n")
-        await self._transport.write(head + end + (b"" if method == "HEAD" else body))
+        await self._transport.write(refusal(error, method))
 
     async def _answer(self, message: Message) -> bool:
         """Have the app answer; return whether another request may follow."""

@@ -105,21 +105,24 @@ def test_what_a_command_prints_is_no_result(one: Shell) -> None:
 
 
 def test_a_command_that_takes_too_long_is_ended_with_all_it_started(one: Shell) -> None:
-    left = one.folder / "left"
-    [line] = worked(one, f"(sleep 1; touch {left}) & sleep 60", "--timeout", "300ms").records
+    left, go = one.folder / "left", one.folder / "go"
+    patient = f"while [ ! -e {go} ]; do sleep 0.02; done; touch {left}"
+    [line] = worked(one, f"({patient}) & sleep 60", "--timeout", "300ms").records
     assert (line["did"], line["error"]) == ("retried", "not done within 0.3 s")
-    time.sleep(1)
+    go.touch()
+    time.sleep(0.5)  # in which it would be seen
     assert not left.exists()
     assert states(one) == {"a": "backoff"}
 
 
 def test_a_command_that_does_not_heed_sigterm_is_killed(one: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executing, "KILL_S", 0.3)
-    left = one.folder / "left"
-    stubborn = f"trap '' TERM; sleep 1; touch {left}; sleep 60"
+    left, go = one.folder / "left", one.folder / "go"
+    stubborn = f"trap '' TERM; while [ ! -e {go} ]; do sleep 0.02; done; touch {left}; sleep 60"
     [line] = worked(one, f"({stubborn}) & wait", "--timeout", "300ms").records
     assert line["error"] == "not done within 0.3 s"
-    time.sleep(1)
+    go.touch()
+    time.sleep(0.5)  # in which it would be seen
     assert not left.exists()
 
 

@@ -32,7 +32,7 @@ async def ended(process: trio.Process) -> tuple[int, bytes]:
     """Wait for the end; return the exit code and what was said on stderr."""
     assert process.stderr is not None
     said = b""
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         while piece := await process.stderr.receive_some():
             said += piece
         return await process.wait(), said
@@ -42,7 +42,7 @@ async def says(process: trio.Process, wanted: bytes) -> None:
     """Wait until it has said this on stderr; what it said so far is not told again."""
     assert process.stderr is not None
     said = b""
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         while wanted not in said:
             piece = await process.stderr.receive_some()
             assert piece, said
@@ -53,7 +53,7 @@ async def printed(process: trio.Process, count: int) -> list[str]:
     """Wait for so many lines."""
     assert process.stdout is not None
     text = b""
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         while text.count(b"\n") < count:
             text += await process.stdout.receive_some()
     return text.decode().splitlines()

@@ -120,7 +120,9 @@ async def test_what_was_confirmed_survives_being_killed(tmp_path: Path) -> None:
     chance = random.Random(SEED)
     data = tmp_path / "data"
     writers = [Writer(f"w{n}", queue, random.Random(chance.random())) for n, queue in enumerate(QUEUES)]
-    for number in range(ROUNDS):
+    for number in range(10 * ROUNDS):
+        if number >= ROUNDS and all(writer.acked for writer in writers):
+            break  # on a slow machine, a round may be over before much was done
         try:
             await one_round(data, writers, chance)
         except BaseException:

@@ -27,7 +27,7 @@ pytestmark = [
 
 ROUNDS = int(os.environ.get("EDGEQUEUES_KILL_ROUNDS", "10"))
 SEED = int(os.environ.get("EDGEQUEUES_KILL_SEED", random.SystemRandom().randrange(1 << 32)))
-DRAIN_S = 60
+DRAIN_S = 300
 STRESS = ("--wal-checkpoint-bytes", "65536", "--wal-bytes-max", "1048576")
 
 
@@ -180,7 +180,9 @@ async def test_what_was_answered_of_work_survives_being_killed(tmp_path: Path) -
         for number, keyed in enumerate((True, True, False))
     ]
     workers = [Worker(ledger, random.Random(chance.random())) for ledger in ledgers for _ in range(3)]
-    for number in range(ROUNDS):
+    for number in range(10 * ROUNDS):
+        if number >= ROUNDS and all(ledger.acked and ledger.permanent for ledger in ledgers):
+            break  # on a slow machine, a round may be over before much was done
         try:
             async with serving(data, *STRESS) as server:
                 if not number:

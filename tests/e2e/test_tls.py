@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 from edgequeues.client import Client, Unreachable
 from edgequeues.http.listen import BadTls, TlsFiles, tls_context
 
-from .local import QUICK, Running, head, serving, until_end
+from .local import GUARD_S, QUICK, Running, head, serving, until_end
 
 BOTH_FRONTS = True
 
@@ -134,7 +134,7 @@ async def test_a_handshake_that_never_ends_is_ended(server: Running, sent: bytes
     stream = await server.connect()
     if sent:
         await stream.send_all(sent)
-    with trio.fail_after(5):
+    with trio.fail_after(GUARD_S):
         assert await until_end(stream) == b""
     await stream.aclose()
 
@@ -146,7 +146,7 @@ async def test_events_arrive_one_by_one_over_tls(server: Running, trust: ssl.SSL
     async with httpx.AsyncClient(base_url=server.url, verify=trust) as client:
         for n in range(3):
             await client.post(Q, json={"entries": [{"data": n}]})
-            with trio.fail_after(5):
+            with trio.fail_after(GUARD_S):
                 assert b'"data":%d}\n\n' % n in await stream.receive_some()
     await stream.aclose()
 
@@ -154,7 +154,7 @@ async def test_events_arrive_one_by_one_over_tls(server: Running, trust: ssl.SSL
 async def test_headers_that_drip_over_tls_are_answered_408(server: Running, trust: ssl.SSLContext) -> None:
     stream = await server.secure(trust)
     await stream.send_all(b"GET /hea")
-    with trio.fail_after(5):
+    with trio.fail_after(GUARD_S):
         assert (await stream.receive_some()).startswith(b"HTTP/1.1 408")
     await stream.transport_stream.aclose()
 
@@ -168,7 +168,7 @@ async def test_a_client_that_does_not_read_over_tls_is_dropped(
     stream = await server.secure(trust)
     await stream.send_all(head("GET", Q, "Accept-Encoding: identity"))
     await trio.sleep(QUICK.write_s + 0.5)
-    with pytest.raises(trio.BrokenResourceError), trio.fail_after(10):
+    with pytest.raises(trio.BrokenResourceError), trio.fail_after(GUARD_S):
         await until_end(stream)
     await stream.transport_stream.aclose()
 
@@ -183,7 +183,7 @@ async def test_stopping_ends_within_its_grace_with_tls_clients_of_every_kind(
         await idle.do_handshake()
         await stuck.send_all(head("GET", Q, "Accept-Encoding: identity"))
         await trio.sleep(0.3)
-        with trio.fail_after(5):
+        with trio.fail_after(GUARD_S):
             server.shutdown.set()
             await server.ended.wait()
         await silent.aclose()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
 import h11
@@ -132,38 +133,58 @@ class Heard:
         return await self._app.serve(head, receive, out)
 
 
+@asynccontextmanager
+async def opened(app: Server | Heard, name: FrontName) -> AsyncIterator[Front]:
+    """A front that serves one connection at a time, and keeps it to its deadlines."""
+    front = Front(cast(Server, app), 1, DEADLINES, None, lane=name == "lane")
+    async with trio.open_nursery() as watching:
+        watching.start_soon(front.watch)
+        yield front
+        watching.cancel_scope.cancel()
+
+
+async def said(
+    front: Front, pieces: Iterable[bytes], *, pause_s: float = 0, half_close: bool = False
+) -> bytes:
+    """Send the pieces and return all that is answered until the server ends the connection, as it must."""
+    answer = bytearray()
+    with trio.fail_after(END_S):
+        async with trio.open_nursery() as nursery:
+            stream = connect(front, nursery)
+
+            async def send() -> None:
+                with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                    for piece in pieces:
+                        await stream.send_all(piece)
+                        await trio.sleep(pause_s)
+                    if half_close:
+                        await stream.send_eof()
+
+            nursery.start_soon(send)
+            with suppress(trio.BrokenResourceError):  # for what was sent and not read
+                while data := await stream.receive_some(READ_BYTES):
+                    answer += data
+            await stream.aclose()
+    return bytes(answer)
+
+
 async def talk(
     app: Server | Heard,
-    front: FrontName,
+    name: FrontName,
     pieces: Iterable[bytes],
     *,
     pause_s: float = 0,
     half_close: bool = False,
 ) -> bytes:
-    """Send the pieces and return all that is answered until the server ends the connection, as it must."""
-    door = Front(cast(Server, app), 1, DEADLINES, None, lane=front == "lane")
-    answer = bytearray()
-    with trio.fail_after(END_S):
-        async with trio.open_nursery() as watching:
-            watching.start_soon(door.watch)
-            async with trio.open_nursery() as nursery:
-                stream = connect(door, nursery)
+    """As `said`, to a front of its own."""
+    async with opened(app, name) as front:
+        return await said(front, pieces, pause_s=pause_s, half_close=half_close)
 
-                async def send() -> None:
-                    with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                        for piece in pieces:
-                            await stream.send_all(piece)
-                            await trio.sleep(pause_s)
-                        if half_close:
-                            await stream.send_eof()
 
-                nursery.start_soon(send)
-                with suppress(trio.BrokenResourceError):  # for what was sent and not read
-                    while data := await stream.receive_some(READ_BYTES):
-                        answer += data
-                await stream.aclose()
-            watching.cancel_scope.cancel()
-    return bytes(answer)
+def split(data: bytes, at: list[int]) -> list[bytes]:
+    """The bytes in pieces, cut at these places."""
+    ends = sorted({0, len(data), *(one % (len(data) + 1) for one in at)})
+    return [data[start:end] for start, end in pairwise(ends)]
 
 
 def answers(data: bytes, methods: Sequence[str] = (), *, cut: bool = False) -> list[Answer]:
@@ -191,6 +212,8 @@ def answers(data: bytes, methods: Sequence[str] = (), *, cut: bool = False) -> l
 def _answer(parser: h11.Connection) -> Answer | None:
     event: Any = parser.next_event()
     while type(event) is h11.InformationalResponse:
+        if not parser.trailing_data[0]:
+            return None
         event = parser.next_event()
     assert type(event) is h11.Response, event
     headers, status, body = dict(event.headers), event.status_code, b""

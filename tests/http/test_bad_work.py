@@ -15,6 +15,7 @@ from shards.limits import Limits
 from shards.testing import FaultyDisk, TrioClock
 
 from .asgi import Client
+from .fronted import FrontName, behind
 from .work_queue import JOBS, pull, push, said
 
 DLQ = "/v1/dxn:queue:demo:jobs-dlq"
@@ -324,20 +325,20 @@ LIMITS = Limits(reserve_bytes=1024 * KIB, wal_checkpoint_bytes=512 * KIB, wal_by
 
 
 @asynccontextmanager
-async def small(folder: Path, clock: TrioClock) -> AsyncIterator[tuple[Client, FaultyDisk]]:
+async def small(folder: Path, clock: TrioClock, front: FrontName) -> AsyncIterator[tuple[Client, FaultyDisk]]:
     """A server on a disk that a test fills up."""
     disk = FaultyDisk(folder)
     async with open_app(folder, clock=clock, disk=disk, limits=LIMITS) as server:
-        yield Client(server), disk
+        yield Client(behind(front, server)), disk
     disk.close()
 
 
 @pytest.mark.parametrize("room", [0, 40 * KIB, 200 * KIB])
 async def test_a_pull_on_a_full_disk_fails_and_leaves_the_messages_while_acks_go_on(
-    tmp_path: Path, clock: TrioClock, room: int
+    tmp_path: Path, clock: TrioClock, room: int, front: FrontName
 ) -> None:
     """However much room is left when it begins. With room again, all that was not acked is handed out."""
-    async with small(tmp_path, clock) as (client, disk):
+    async with small(tmp_path, clock, front) as (client, disk):
         await push(client, *({"data": n} for n in range(500)))
         held = {one["data"]: one["lease"] for one in await pull(client, batch=20)}
         disk.fill(room)
@@ -359,10 +360,10 @@ async def test_a_pull_on_a_full_disk_fails_and_leaves_the_messages_while_acks_go
 
 
 async def test_on_a_full_disk_what_comes_due_is_seen_to_and_what_fails_is_buried(
-    tmp_path: Path, clock: TrioClock
+    tmp_path: Path, clock: TrioClock, front: FrontName
 ) -> None:
     """A retry, a lapse and a last attempt are no growth that could be refused: the reserve is for them."""
-    async with small(tmp_path, clock) as (client, disk):
+    async with small(tmp_path, clock, front) as (client, disk):
         await push(client, {"data": 0}, {"data": 1}, {"data": 2}, {"data": 3, "delay_ms": 2_000})
         await client.put(f"{JOBS}/consumers/default", {"attempts_max": 1})
         failed, released, lapsed = await pull(client, batch=3, lease_ms=3_000)

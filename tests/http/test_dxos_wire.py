@@ -17,7 +17,7 @@ from shards.testing import InlineDisk, TrioClock
 
 from .asgi import HOST, Client, Pairs, Reply
 from .dxos_queue import OTHER_QUEUE, QUEUE, SPACE, Queue, body, note, oid, page, path, refused
-from .fronted import only
+from .fronted import FrontName, behind, only
 
 HERE = (b"origin", b"http://localhost:5173")
 ELSEWHERE = (b"origin", b"https://example.org")
@@ -30,11 +30,11 @@ def queue(client: Client) -> Queue:
 
 
 @asynccontextmanager
-async def served(folder: Path, settings: Settings) -> AsyncIterator[Client]:
+async def served(front: FrontName, folder: Path, settings: Settings) -> AsyncIterator[Client]:
     """Another server than the usual one."""
     randomness = random.Random(2)
     async with open_app(folder, settings, clock=TrioClock(), disk=InlineDisk(), randomness=randomness) as app:
-        yield Client(app)
+        yield Client(behind(front, app))
 
 
 # -- success ---------------------------------------------------------------------------------------------
@@ -168,8 +168,10 @@ async def test_a_cursor_of_another_queue_or_tag_is_refused(queue: Queue) -> None
         assert (reply.status, refused(reply)) == (400, code)
 
 
-async def test_a_cursor_of_another_store_is_400_and_natively_410(queue: Queue, tmp_path: Path) -> None:
-    async with served(tmp_path / "other", Settings()) as other:
+async def test_a_cursor_of_another_store_is_400_and_natively_410(
+    queue: Queue, tmp_path: Path, front: FrontName
+) -> None:
+    async with served(front, tmp_path / "other", Settings()) as other:
         foreign = Queue(other)
         await foreign.insert(note(1))
         cursor = await foreign.cursor(1)
@@ -183,8 +185,8 @@ async def test_a_cursor_of_another_store_is_400_and_natively_410(queue: Queue, t
         await queue.insert(note(1))
 
 
-async def test_a_body_may_have_so_many_bytes_as_the_setting_says(tmp_path: Path) -> None:
-    async with served(tmp_path, Settings(body_bytes_max=1024)) as client:
+async def test_a_body_may_have_so_many_bytes_as_the_setting_says(tmp_path: Path, front: FrontName) -> None:
+    async with served(front, tmp_path, Settings(body_bytes_max=1024)) as client:
         queue = Queue(client)
         fill = 1024 - len(body([note(1, fill="")]))
         reply = await queue.send(body([note(1, fill="x" * (fill + 1))]))
@@ -275,8 +277,8 @@ async def test_a_page_of_another_origin_is_refused_and_may_not_even_read_why(que
     assert (await queue.query()).objects == []
 
 
-async def test_the_setting_says_which_pages_may_ask(tmp_path: Path) -> None:
-    async with served(tmp_path, Settings(cors_origins=["https://example.org"])) as client:
+async def test_the_setting_says_which_pages_may_ask(tmp_path: Path, front: FrontName) -> None:
+    async with served(front, tmp_path, Settings(cors_origins=["https://example.org"])) as client:
         queue = Queue(client)
         assert (await queue.send(body([note(1)]), ELSEWHERE)).status == 201
         assert allowed(await queue.ask("", ELSEWHERE)) == "https://example.org"
@@ -312,11 +314,11 @@ async def test_a_preflight_allows_the_methods_of_the_path_and_the_headers_asked_
 
 
 async def test_strangers_who_make_many_spaces_are_told_to_wait_in_words_that_clients_heed(
-    tmp_path: Path,
+    tmp_path: Path, front: FrontName
 ) -> None:
     settings = Settings(insecure=True, host="0.0.0.0", stranger_spaces_per_minute=2)
     spaces = ["B" + letter * 32 for letter in "ABCD"]
-    async with served(tmp_path, settings) as client:
+    async with served(front, tmp_path, settings) as client:
         queues = [Queue(client, space=space) for space in spaces]
         await queues[0].insert(note(1))
         await queues[1].insert(note(1))

@@ -1,8 +1,6 @@
 """The same requests to both fronts, an app of its own behind each: the answers are the same.
 
-Known differences: those in ODD; the date; the words behind the status; when a client that asks first is told to
-continue; and how many lines of progress an append of lines gives, since the fronts cut a body differently. What one
-front takes and the other does not is in test_framing.
+Where the two differ is told in docs/adr/0009: what is in ODD or left out here, and the odd frames of test_framing.
 
 EDGEQUEUES_FUZZ_EXAMPLES: how many examples, instead of a few seconds' worth.
 """
@@ -25,7 +23,7 @@ from shards.testing import InlineDisk, TrioClock
 from tests.conftest import virtual
 
 from .fronted import FrontName
-from .raw import Answer, Bytes, answers, talk
+from .raw import Answer, Bytes, answers, split, talk
 
 LOG = "/v1/dxn:queue:demo:log"
 NDJSON = "application/x-ndjson"
@@ -168,14 +166,19 @@ ODD: dict[str, tuple[bytes, dict[FrontName, int]]] = {
 
 
 class Talk(NamedTuple):
-    """What is sent over one connection. at_once: as one piece."""
+    """What is sent over one connection. cuts: where it is cut in pieces; None: behind each request."""
 
     asks: list[Ask]
     odd: str
-    at_once: bool
+    cuts: list[int] | None
 
 
-talks = st.builds(Talk, st.lists(asks, min_size=1, max_size=5), st.sampled_from(list(ODD)), st.booleans())
+talks = st.builds(
+    Talk,
+    st.lists(asks, min_size=1, max_size=5),
+    st.sampled_from(list(ODD)),
+    st.one_of(st.none(), st.just([]), st.lists(st.integers(0, 1_000), max_size=5)),
+).filter(lambda talk: not talk.cuts or all(ask.body is None or ask.target not in PAGES for ask in talk.asks))
 
 # -- what is answered ------------------------------------------------------------------------------------
 
@@ -186,7 +189,7 @@ async def answered(folder: Path, front: FrontName, script: list[Talk]) -> list[l
     async with open_app(folder, clock=clock, disk=InlineDisk(), randomness=randomness) as app:
         for one in script:
             pieces = [*(ask.encoded() for ask in one.asks), ODD[one.odd][0]]
-            raw = await talk(app, front, [b"".join(pieces)] if one.at_once else pieces)
+            raw = await talk(app, front, pieces if one.cuts is None else split(b"".join(pieces), one.cuts))
             given = answers(raw, [ask.method for ask in one.asks])
             if len(given) > len(one.asks):  # the last one is the odd one's
                 assert given.pop().status == ODD[one.odd][1][front]

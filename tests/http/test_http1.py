@@ -38,9 +38,9 @@ class Recorder:
 
 @asynccontextmanager
 async def asked(
-    request: bytes, app: Callable[[Any, Any, Any], Awaitable[None]]
+    request: bytes, app: Callable[[Any, Any, Any], Awaitable[None]], *more: bytes
 ) -> AsyncIterator[list[bytes]]:
-    """Send a request to an app; yield what is written, which grows."""
+    """Send a request to an app, and more once the app waits; yield what is written, which grows."""
     transport = Recorder()
     async with trio.open_nursery() as nursery:
         http = Http1(
@@ -53,8 +53,9 @@ async def asked(
             client=None,
             server=None,
         )
-        await http.feed(request)
-        await trio.testing.wait_all_tasks_blocked()
+        for data in (request, *more):
+            await http.feed(data)
+            await trio.testing.wait_all_tasks_blocked()
         yield transport.writes
         nursery.cancel_scope.cancel()
 
@@ -100,6 +101,17 @@ async def test_the_head_of_a_stream_and_each_piece_leave_at_once() -> None:
         assert writes[1:] == [b"3\r\none\r\n"]
         await trio.sleep(10)
         assert writes[2:] == [b"3\r\ntwo\r\n"]
+
+
+async def test_a_fault_in_a_body_is_told_while_nothing_of_the_answer_has_left() -> None:
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        await send(answer((b"content-length", b"2")))
+        await trio.sleep_forever()
+
+    request = b"HEAD / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+    async with asked(request, app, b"garbage\r\n") as [write]:
+        assert write.startswith(b"HTTP/1.1 400 ")
+        assert write.endswith(b"\r\n\r\n")
 
 
 async def test_a_client_that_asks_first_is_told_to_continue_at_once() -> None:

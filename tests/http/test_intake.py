@@ -19,7 +19,7 @@ from shards.errors import DiskFull, Overloaded
 from shards.testing import FaultyDisk, TrioClock
 
 from .asgi import NDJSON, Client, Exchange
-from .fronted import only
+from .fronted import FrontName, behind, only
 
 Q = "dxn:queue:demo:log"
 LOG = f"/v1/{Q}"
@@ -319,13 +319,13 @@ async def test_a_bug_while_storing_is_a_problem_and_logged(caplog: pytest.LogCap
 
 
 async def test_a_full_disk_ends_a_stream_and_keeps_what_was_confirmed(
-    tmp_path: Path, clock: TrioClock
+    tmp_path: Path, clock: TrioClock, front: FrontName
 ) -> None:
     folder = tmp_path / "data"
     folder.mkdir()
     disk = FaultyDisk(folder)
     async with open_app(folder, clock=clock, disk=disk) as server:
-        client = Client(server)
+        client = Client(behind(front, server))
         await client.append(Q, "first")
         disk.fill(0)
         async with client.open("POST", LOG, headers=[NDJSON]) as exchange:

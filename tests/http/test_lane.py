@@ -1,4 +1,4 @@
-"""The lane by itself: how much it takes in, and what it answers where the app does not."""
+"""The lane by itself: how much it takes in."""
 
 from __future__ import annotations
 
@@ -11,18 +11,7 @@ from hypercorn.trio.worker_context import WorkerContext
 from edgequeues.control import Control
 from edgequeues.http.lane import Lane
 
-from .raw import WAIT_S, answers, small_server, talk
-
-
-async def test_a_refusal_of_head_has_no_body(control: Control) -> None:
-    """h11 answers this one with a body, and then ends the connection."""
-    cut = b"HEAD /wait HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n"
-    raw = await talk(small_server(control, []), "lane", [cut], half_close=True)
-    [answer] = answers(raw, ["HEAD"])
-    assert (answer.status, answer.body) == (400, b"")
-
-
-# -- memory ----------------------------------------------------------------------------------------------
+from .raw import WAIT_S, small_server
 
 
 class Flood:

@@ -14,6 +14,7 @@ from edgequeues.settings import Settings
 from shards.testing import InlineDisk, TrioClock
 
 from .asgi import Client
+from .fronted import FrontName, behind
 
 Q = "dxn:queue:demo:log"
 LOG = f"/v1/{Q}"
@@ -235,12 +236,14 @@ async def test_a_bad_listing_is_refused_by_name(client: Client, target: str, cod
     assert said in reply.json()["detail"]
 
 
-async def test_more_spaces_than_the_server_holds_are_507(tmp_path: Path, clock: TrioClock) -> None:
+async def test_more_spaces_than_the_server_holds_are_507(
+    tmp_path: Path, clock: TrioClock, front: FrontName
+) -> None:
     folder = tmp_path / "small"
     chance = random.Random(1)
     few = Settings(spaces_max=2)
     async with open_app(folder, few, clock=clock, disk=InlineDisk(), randomness=chance) as server:
-        client = Client(server)
+        client = Client(behind(front, server))
         for n in range(2):
             await client.append(f"dxn:queue:s{n}:q", 1)
         for reply in (
@@ -278,10 +281,12 @@ async def test_other_paths_are_problems_too(client: Client) -> None:
     assert "GET" in reply.headers["allow"]
 
 
-async def test_a_server_that_has_closed_answers_503(tmp_path: Path, clock: TrioClock) -> None:
+async def test_a_server_that_has_closed_answers_503(
+    tmp_path: Path, clock: TrioClock, front: FrontName
+) -> None:
     async with open_app(tmp_path / "data", clock=clock, disk=InlineDisk()) as server:
         pass
-    reply = await Client(server).post(LOG, {"entries": [{"data": 1}]})
+    reply = await Client(behind(front, server)).post(LOG, {"entries": [{"data": 1}]})
     assert (reply.status, reply.code) == (503, "shutting_down")
     assert reply.json()["retryable"]
     assert "retry-after" in reply.headers

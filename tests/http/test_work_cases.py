@@ -18,7 +18,7 @@ from shards.limits import Limits
 from shards.testing import FaultyDisk, InlineDisk, TrioClock
 
 from .asgi import Client
-from .fronted import only
+from .fronted import FrontName, behind, only
 from .work_queue import JOBS, pull, push, said
 from .world import World
 
@@ -28,10 +28,10 @@ KIB = 1024
 
 
 @asynccontextmanager
-async def served(folder: Path, clock: TrioClock) -> AsyncIterator[Client]:
+async def served(folder: Path, clock: TrioClock, front: FrontName) -> AsyncIterator[Client]:
     """The server over a folder that another one may have served before."""
     async with open_app(folder, clock=clock, disk=InlineDisk(), randomness=random.Random(1)) as server:
-        yield Client(server)
+        yield Client(behind(front, server))
 
 
 async def make(client: Client, **rules: Any) -> None:
@@ -269,13 +269,13 @@ async def numbers_in(client: Client, queue: str) -> list[int]:
 @pytest.mark.parametrize("room", [0, 150 * KIB, 300 * KIB])
 @pytest.mark.parametrize("how", ["ids", "filter"])
 async def test_dl_s01_a_replay_that_meets_a_full_disk_leaves_each_message_in_one_place(
-    tmp_path: Path, clock: TrioClock, how: str, room: int
+    tmp_path: Path, clock: TrioClock, how: str, room: int, front: FrontName
 ) -> None:
     """However much room is left when it begins. With more room again the same call moves the rest."""
     disk = FaultyDisk(tmp_path)
     limits = Limits(reserve_bytes=1024 * KIB, wal_checkpoint_bytes=512 * KIB, wal_bytes_max=2048 * KIB)
     async with open_app(tmp_path, clock=clock, disk=disk, limits=limits) as server:
-        client = Client(server)
+        client = Client(behind(front, server))
         await push(client, *({"data": {"n": n, "pad": "x" * 4_000}} for n in range(730)))
         while messages := await pull(client, batch=100):
             await said(
@@ -302,19 +302,19 @@ async def test_dl_s01_a_replay_that_meets_a_full_disk_leaves_each_message_in_one
 
 
 async def test_pl_s04_the_server_wakes_for_a_retry_of_the_one_before(
-    tmp_path: Path, clock: TrioClock
+    tmp_path: Path, clock: TrioClock, front: FrontName
 ) -> None:
     """Nobody asks the new one for anything but to wait: the space is opened when its alarm is due."""
     folder, start = tmp_path / "data", trio.current_time()
     seen = []
-    async with served(folder, clock) as client:
+    async with served(folder, clock, front) as client:
         await make(client, attempts_max=4)
         await push(client, {"data": 1})
         [message] = await pull(client)
         await said(client, "retry", {"retries": [{"lease": message["lease"], "delay_ms": 120_000}]})
     for attempt in (2, 3, 4):
         await trio.sleep(60)
-        async with served(folder, clock) as client:
+        async with served(folder, clock, front) as client:
             assert await pull(client, "?wait=59") == []
             [message] = await pull(client, "?wait=60")
             seen.append(round(trio.current_time() - start))
@@ -322,19 +322,19 @@ async def test_pl_s04_the_server_wakes_for_a_retry_of_the_one_before(
             retry = {"lease": message["lease"], "delay_ms": 120_000}
             assert await said(client, "retry", {"retries": [retry]}) == ["done"]
     assert seen == [120, 240, 360]
-    async with served(folder, clock) as client:
+    async with served(folder, clock, front) as client:
         assert await pull(client, "?wait=60") == []
         [letter] = await letters(client)
         assert letter["letter"]["attempts"] == 4
 
 
 async def test_pl_s04_a_space_that_was_closed_meanwhile_wakes_for_who_waits(
-    tmp_path: Path, clock: TrioClock
+    tmp_path: Path, clock: TrioClock, front: FrontName
 ) -> None:
     """Only one space is kept open, and others are asked for all the time but at the end."""
     limits = Limits(open_max=1)
     async with open_app(tmp_path, clock=clock, disk=InlineDisk(), limits=limits) as server:
-        client, start = Client(server), trio.current_time()
+        client, start = Client(behind(front, server)), trio.current_time()
         await push(client, {"data": 1, "delay_ms": 40_000})
         given: list[dict[str, Any]] = []
 

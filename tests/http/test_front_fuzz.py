@@ -1,4 +1,4 @@
-"""Random bytes at the lane: whatever comes, and in whatever pieces, ends in answers that are well formed.
+"""Random bytes at both fronts: whatever comes, and in whatever pieces, ends in answers that are well formed.
 
 EDGEQUEUES_FUZZ_EXAMPLES: how many examples, instead of a few seconds' worth.
 """
@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import pairwise
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,7 +18,10 @@ from hypothesis import strategies as st
 from edgequeues.control import Control
 from tests.conftest import virtual
 
-from .raw import Answer, Asked, Bytes, Heard, answers, small_server, talk
+from .fronted import FrontName, only
+from .raw import Answer, Asked, Bytes, Heard, answers, opened, said, small_server, split
+
+pytestmark = only("lane", "hypercorn", why="bytes that are no request never reach the app")
 
 EXAMPLES = int(os.environ.get("EDGEQUEUES_FUZZ_EXAMPLES", "150"))
 FUZZ = settings(
@@ -27,11 +29,14 @@ FUZZ = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+# A head of more than one read is refused a read later. h11 may find a fault in a body before the app has answered.
+UNSTEADY: dict[FrontName, tuple[int, ...]] = {"lane": (431,), "hypercorn": (400, 431)}
 MANY_LINE_ENDS = re.compile(rb"[\r\n]{5,}")  # before a request: how many are let pass depends on the reads
 
 # -- what is sent ----------------------------------------------------------------------------------------
 
 HOST = b"Host: localhost\r\n"
+GOOD = b"GET /short HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n"
 LINES = [
     b"Content-Length: 5\r\n",
     b"Content-Length: 500000\r\n",
@@ -100,13 +105,6 @@ def mutated(draw: st.DrawFn) -> bytes:
 noise = st.one_of(mutated(), mutated(), mutated(), st.binary(max_size=300).map(Bytes))
 cuts = st.lists(st.integers(0, 150_000), max_size=8)
 
-
-def split(data: bytes, at: list[int]) -> list[bytes]:
-    """The bytes in pieces, cut at these places."""
-    ends = sorted({0, len(data), *(one % (len(data) + 1) for one in at)})
-    return [data[start:end] for start, end in pairwise(ends)]
-
-
 # -- what comes of it ------------------------------------------------------------------------------------
 
 
@@ -128,29 +126,42 @@ def nothing_is_an_error() -> Iterator[None]:
     assert [record.getMessage() for record in found] == []
 
 
+async def followed(
+    app: Heard, name: FrontName, pieces: list[bytes], *, pause_s: float, half_close: bool
+) -> bytes:
+    """What the pieces are answered; the server must then answer another connection."""
+    async with opened(app, name) as front:
+        raw = await said(front, pieces, pause_s=pause_s, half_close=half_close)
+        [after] = answers(await said(front, [GOOD]))
+    assert (after.status, after.body) == (200, b"{}")
+    return raw
+
+
 def outcome(
-    control: Control, pieces: list[bytes], *, pause_s: float = 0, half_close: bool = False
+    control: Control, name: FrontName, pieces: list[bytes], *, pause_s: float = 0, half_close: bool = False
 ) -> tuple[list[Answer], list[Asked]]:
-    """What the lane answers, and what its app is asked."""
+    """What a front answers, and what its app is asked."""
     asked: list[Asked] = []
     app = Heard(small_server(control, asked))
     with nothing_is_an_error():
-        raw = virtual(partial(talk, app, "lane", pieces, pause_s=pause_s, half_close=half_close))
+        raw = virtual(partial(followed, app, name, pieces, pause_s=pause_s, half_close=half_close))
+    assert asked.pop() == Asked("GET", b"/short", b"")
     return answers(raw, app.methods, cut=half_close), asked
 
 
 @FUZZ
 @given(data=noise, at=cuts, pause_s=st.sampled_from([0, 0.001]))
 def test_what_is_answered_does_not_depend_on_how_the_bytes_were_split(
-    control: Control, data: bytes, at: list[int], pause_s: float
+    control: Control, front: FrontName, data: bytes, at: list[int], pause_s: float
 ) -> None:
-    whole = outcome(control, [data])
+    whole = outcome(control, front, [data])
     assert whole[1] == [] or whole[0] != []
-    in_pieces = outcome(control, split(data, at), pause_s=pause_s)
+    in_pieces = outcome(control, front, split(data, at), pause_s=pause_s)
     if MANY_LINE_ENDS.search(data):
         return
-    refused = [at for given, _ in (whole, in_pieces) for at, one in enumerate(given) if one.status == 431]
-    if refused:  # a head of more than one read is refused a read later
+    early = UNSTEADY[front]
+    refused = [at for given, _ in (whole, in_pieces) for at, one in enumerate(given) if one.status in early]
+    if refused:
         assert in_pieces[0][: min(refused)] == whole[0][: min(refused)]
     else:
         assert in_pieces == whole
@@ -159,6 +170,6 @@ def test_what_is_answered_does_not_depend_on_how_the_bytes_were_split(
 @FUZZ
 @given(data=noise, at=cuts, pause_s=st.sampled_from([0, 1, 30]))
 def test_a_client_that_stops_in_the_middle_costs_nothing(
-    control: Control, data: bytes, at: list[int], pause_s: float
+    control: Control, front: FrontName, data: bytes, at: list[int], pause_s: float
 ) -> None:
-    outcome(control, split(data, at), pause_s=pause_s, half_close=True)
+    outcome(control, front, split(data, at), pause_s=pause_s, half_close=True)

@@ -34,7 +34,9 @@ class Append:
 
     def run(self, entries: Sequence[NewEntry], random: Random) -> list[Appended]:
         """Append all, in order. Raises DuplicateId, EntryExists, VersionAhead, InvalidRequest."""
-        named = [entry.object_id or ids.new_ulid(self.at, random) for entry in entries]
+        given = [entry.object_id for entry in entries]
+        made = iter(ids.new_ulids(self.at, given.count(None), random))
+        named = [next(made) if one is None else one for one in given]
         results = self._all_new(entries, named)
         if results is None:
             results = self._one_by_one(entries, named)

@@ -12,7 +12,7 @@ SPACES_RESERVED = frozenset({"data", "trace"})  # tags of a DXN, so never a spac
 
 _SHOWN_MAX = 80  # characters of a refused id that an error repeats
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_PAIRS = tuple(high + low for high in _CROCKFORD for low in _CROCKFORD)  # ten bits, two characters
+_CHARS = _CROCKFORD.encode() * 8  # of a byte: its last five bits, as a character
 
 _ULID = re.compile("[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}")
 _HEX32 = re.compile("[0-9A-Fa-f]{32}")
@@ -21,18 +21,20 @@ _CAMEL = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 def new_ulid(now_ms: int, random: Random) -> str:
     """A ULID: 48 bits of unix milliseconds, 80 random bits. Text order is the order of milliseconds."""
-    high, low = random.getrandbits(40), random.getrandbits(40)
-    return (
-        f"{_ulid_time(now_ms)}"
-        f"{_PAIRS[high >> 30]}{_PAIRS[high >> 20 & 1023]}{_PAIRS[high >> 10 & 1023]}{_PAIRS[high & 1023]}"
-        f"{_PAIRS[low >> 30]}{_PAIRS[low >> 20 & 1023]}{_PAIRS[low >> 10 & 1023]}{_PAIRS[low & 1023]}"
-    )
+    return new_ulids(now_ms, 1, random)[0]
 
 
-@lru_cache(maxsize=4)  # the ids of one turn share their millisecond
+def new_ulids(now_ms: int, number: int, random: Random) -> list[str]:
+    """ULIDs of one millisecond, of one draw: the system's randomness costs a call into the kernel each time."""
+    time = _ulid_time(now_ms)
+    drawn = random.randbytes(16 * number).translate(_CHARS).decode()
+    return [time + drawn[at : at + 16] for at in range(0, 16 * number, 16)]
+
+
+@lru_cache(maxsize=4)  # many ids share their millisecond
 def _ulid_time(now_ms: int) -> str:
     assert 0 <= now_ms < 1 << 48
-    return "".join([_PAIRS[now_ms >> shift & 1023] for shift in (40, 30, 20, 10, 0)])
+    return "".join([_CROCKFORD[now_ms >> shift & 31] for shift in range(45, -1, -5)])
 
 
 def ulid_to_hex(ulid: str) -> str:

@@ -34,7 +34,7 @@ class Append:
 
     def run(self, entries: Sequence[NewEntry], random: Random) -> list[Appended]:
         """Append all, in order. Raises DuplicateId, EntryExists, VersionAhead, InvalidRequest."""
-        named = [entry.object_id or ids.new_ulid(self.at, random) for entry in entries]
+        named = self._named(entries, random)
         results = self._all_new(entries, named)
         if results is None:
             results = self._one_by_one(entries, named)
@@ -44,6 +44,15 @@ class Append:
             self.queue.changes += 1
             self.queue.tail = self.store.position
         return results
+
+    def _named(self, entries: Sequence[NewEntry], random: Random) -> list[str]:
+        """The id of each: its own, else a new one."""
+        given = [entry.object_id for entry in entries if entry.object_id is not None]
+        missing = len(entries) - len(given)
+        if not missing:
+            return given
+        made = iter(ids.new_ulids(self.at, missing, random))
+        return [next(made) if entry.object_id is None else entry.object_id for entry in entries]
 
     @property
     def expires_first(self) -> int | None:

@@ -20,12 +20,9 @@ Check = Callable[[str], str]
 
 def test_a_ulid_tells_its_millisecond_and_its_random_bits() -> None:
     made = ids.new_ulid(1_469_918_176_385, Random(7))
-    value = 0
-    for char in made:
-        value = value * 32 + "0123456789ABCDEFGHJKMNPQRSTVWXYZ".index(char)
-    random = Random(7)
-    assert value >> 80 == 1_469_918_176_385
-    assert value & (1 << 80) - 1 == random.getrandbits(40) << 40 | random.getrandbits(40)
+    fives = ["0123456789ABCDEFGHJKMNPQRSTVWXYZ".index(char) for char in made]
+    assert sum(five << 5 * place for place, five in enumerate(fives[9::-1])) == 1_469_918_176_385
+    assert fives[10:] == [byte & 31 for byte in Random(7).randbytes(16)]
     assert made.startswith("01ARYZ6S41")
 
 
@@ -43,6 +40,14 @@ def test_one_seed_gives_the_same_ulids_and_no_two_alike() -> None:
     made = [ids.new_ulid(0, first) for _ in range(1_000)]
     assert made == [ids.new_ulid(0, second) for _ in range(1_000)]
     assert len(set(made)) == 1_000
+
+
+@given(st.integers(0, 2**48 - 1), st.integers(0, 20), st.integers())
+def test_ulids_made_at_once_are_as_many_and_no_two_alike(now_ms: int, number: int, seed: int) -> None:
+    made = ids.new_ulids(now_ms, number, Random(seed))
+    assert len(set(made)) == len(made) == number
+    assert all(ids.is_ulid(one) for one in made)
+    assert {one[:10] for one in made} <= {ids.new_ulid(now_ms, Random(seed))[:10]}
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ class Model:
 
     def append(self, name: str, entries: Sequence[NewEntry], now_ms: int) -> list[tuple[Outcome, int, str]]:
         """Outcome, position and version of each. Raises Refused, and then this model is of no more use."""
-        at, log = self.at(now_ms), self.logs.setdefault(name, Log())
+        at, log = self.at(now_ms), self.logs.setdefault(name, Log(QueueConfig(name)))
         told = [self._append(log, entry, at) for entry in entries]
         added = sum(outcome in ("new", "moved") for outcome, _, _ in told)
         if added:

@@ -9,8 +9,13 @@ from typing import TypeVar
 
 import pytest
 import trio
+from hypothesis import HealthCheck, settings
 from trio.abc import Clock, Instrument
 from trio.testing import MockClock
+
+# How long an example takes says something of the machine alone.
+settings.register_profile("untimed", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 T = TypeVar("T")
 

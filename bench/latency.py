@@ -12,9 +12,9 @@ from functools import partial
 import trio
 
 from bench.figures import Figure, figure, quantile
-from bench.rig import FULL, INLINE, OURS, Calls, Engine, Rig, append_all, deal, new_entries
+from bench.rig import FULL, IN_THREADS, INLINE, OURS, Calls, Engine, Rig, append_all, deal, new_entries
 
-ENGINES = {"flush in a thread": OURS, "flush on the loop": INLINE, "FULL inline": FULL}
+ENGINES = {"ours": OURS, "flush in a thread": IN_THREADS, "flush on the loop": INLINE, "FULL inline": FULL}
 CALLERS = (1, 2, 4, 16)
 
 

@@ -144,13 +144,18 @@ async def _make_queue(folder: Path, name: str) -> None:
 # -- disks and kinds to compare -----------------------------------------------------------------------------
 
 
+class ThreadFlushDisk(ThreadDisk):
+    """Flushes in threads, whatever is at work."""
+
+    async def flush(self, _: str, work: Callable[[], None]) -> None:
+        await self.run(work)
+
+
 class InlineFlushDisk(ThreadDisk):
     """Flushes on the event loop, which then waits for the disk; all other file work stays in threads."""
 
-    async def run(self, work: Callable[[], T]) -> T:
-        if getattr(work, "__name__", "") == "flush":  # Storage.flush, the one method handed over as it is
-            return work()
-        return await super().run(work)
+    async def flush(self, _: str, work: Callable[[], None]) -> None:
+        work()
 
 
 class _NoSync:
@@ -198,6 +203,7 @@ class Engine:
 
 
 OURS = Engine(SpaceShard, ThreadDisk)
+IN_THREADS = Engine(SpaceShard, ThreadFlushDisk)
 INLINE = Engine(SpaceShard, InlineFlushDisk)
 FULL = Engine(FullSpace, FullDisk)
 

@@ -358,7 +358,7 @@ class Actor(Generic[S]):
             while gate.confirmed < gate.committed:
                 number = gate.committed
                 try:
-                    await self._host.disk.run(self._storage.flush)
+                    await self._host.disk.flush(self.name, self._storage.flush)
                 except FlushRefused as error:
                     self._break(f"flush: {error}")
                     return

@@ -1,19 +1,21 @@
 """The disk port: the file work SQLite does not do for us, and where it runs.
 
 SQLite syncs the database around checkpoints by itself. What is ours: making a commit durable (`Wal.sync`), making
-a new file's name durable (`sync_folder`), and the copies of a repair. All of it is slow, so none runs on the
-event loop: `run` moves it to a worker thread. Tests pass a disk that runs inline (virtual time and threads do not
-mix) or one that loses unsynced writes.
+a new file's name durable (`sync_folder`), and the copies of a repair. All of it may be slow, so `run` moves it to a
+worker thread; only a flush may run on the event loop, where that has proved to be quick (`Pace`). Tests pass a disk
+that runs inline (virtual time and threads do not mix) or one that loses unsynced writes.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from shards.pace import Pace
 from shards.workers import Workers
 
 T = TypeVar("T")
@@ -41,6 +43,10 @@ class Disk(Protocol):
     async def run(self, work: Callable[[], T]) -> T:
         """Run blocking work off the event loop. Not cancellable: half-done file work helps nobody."""
         ...
+
+    async def flush(self, name: str, work: Callable[[], None]) -> None:
+        """Run `work`, a flush of shard `name`, wherever that is best. Not cancellable."""
+        await self.run(work)
 
     def open_wal(self, database: Path) -> Wal:
         """Open the -wal of `database`, which must exist."""
@@ -96,10 +102,21 @@ class ThreadDisk:
 
     def __init__(self) -> None:
         self._workers = Workers(FLUSH_THREADS_MAX)
+        self._pace = Pace()
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run `work` in a worker thread; about 0.07 ms for the hop."""
         return await self._workers.run(work)
+
+    async def flush(self, name: str, work: Callable[[], None]) -> None:
+        """Run a flush in a worker thread, or at once where the last ones were quick and this shard's alone."""
+
+        def timed() -> float:
+            began = time.perf_counter()
+            work()
+            return time.perf_counter() - began
+
+        self._pace.note(name, timed() if self._pace.is_quick(name) else await self.run(timed))
 
     def open_wal(self, database: Path) -> Wal:
         """Open the real -wal."""

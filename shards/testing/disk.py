@@ -38,6 +38,10 @@ class InlineDisk(ThreadDisk):
         await trio.lowlevel.checkpoint()
         return work()
 
+    async def flush(self, name: str, work: Callable[[], None]) -> None:
+        """As any other work."""
+        await self.run(work)
+
     def open_wal(self, database: Path) -> Wal:
         """Open the real -wal."""
         return OsWal(database) if self._sync else UnsyncedWal(database)

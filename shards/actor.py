@@ -2,7 +2,7 @@
 
 Life: opening, running, draining, closed; or broken from any of them, which is for good. Two tasks share the
 work. `_execute` runs waiting turns in one transaction and commits it; `_flush` makes commits durable, one flush
-at a time, each covering every commit made before it began. What comes during a flush is the next batch.
+at a time, each covering every commit made before it began.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from shards.turn import Turn
 S = TypeVar("S", bound=Shard)
 
 State = Literal["opening", "running", "draining", "closed"]
+LARGE_TURN_S = 0.0002  # twice what a commit costs
 RESTART_MAX_S = 0.5  # how long turns wait for other programs' readers to let go of a -wal that is too long
 
 log = logging.getLogger("shards")
@@ -91,6 +92,7 @@ class Actor(Generic[S]):
         self._gate = Gate(lambda events: host.emit(name, events))
         self._turns_lock = trio.Lock()  # held by a batch, and by a checkpoint that needs the turns to wait
         self._flush_wanted = trio.Event()
+        self._turn_s = 0.0  # that a turn of the last batch took, on average
         self._executed = False  # no batch will come any more
         self._checkpointing = False
         self._alarm_ms: int | None = None  # as of the newest commit
@@ -213,10 +215,12 @@ class Actor(Generic[S]):
         """Run batch after batch until the closed mailbox is empty.
 
         Each begins when no flush is under way: what is committed meanwhile would wait for the next flush all the
-        same, and one large commit costs less than two small ones.
+        same, and one large commit costs less than two small ones. Where turns are large, what matters is that they
+        run during the flush.
         """
         while await self._mailbox.wait():
-            await self._gate.wait()
+            if self._turn_s < LARGE_TURN_S:
+                await self._gate.wait()
             try:
                 await self._batch(self._waiting())
             except apsw.BusyError:
@@ -241,7 +245,9 @@ class Actor(Generic[S]):
             await batch.begin()
             try:
                 session = journal.start_recording(self._storage.db) if self._journal.records_effects else None
+                began = time.perf_counter()
                 await batch.run(source)
+                self._turn_s = (time.perf_counter() - began) / max(len(batch.turns), 1)
                 if await self._called_in():
                     await batch.run(self._waiting())
                 await batch.finish()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import apsw
 import pytest
 import trio
 
+from shards.actor import LARGE_TURN_S
 from shards.errors import DiskFull, Overloaded
 from shards.limits import Limits
 from shards.testing import FaultyDisk, running
@@ -139,6 +142,24 @@ async def test_what_comes_during_a_flush_is_committed_after_it_and_not_confirmed
             "third": pytest.approx(2.0),
         }
         assert disk.flushes - flushes == 2
+
+
+async def test_large_turns_run_and_commit_during_a_flush() -> None:
+    def add_slowly(shard: Notes) -> None:
+        time.sleep(2 * LARGE_TURN_S)
+        shard.add("x")
+
+    disk = SlowDisk()
+    async with running(Notes, disk=disk) as namespace:
+        ref = namespace.ref("a")
+        await open_slowly(ref, disk, 1.0)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ref.call, add_slowly)
+            await trio.sleep(0.5)
+            nursery.start_soon(ref.call, add_slowly)
+            await trio.sleep(0.1)
+            with foreign(path_of(namespace, "a")) as db:
+                assert db.execute("SELECT count(*) FROM note").get == 2
 
 
 async def test_a_full_mailbox_refuses_at_once_and_does_nothing() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from math import inf
 
 import apsw
 import pytest
 import trio
 
+from shards import actor
 from shards.actor import LARGE_TURN_S
 from shards.errors import DiskFull, Overloaded
 from shards.limits import Limits
@@ -112,8 +114,11 @@ async def test_a_read_is_answered_at_once_when_nothing_is_pending() -> None:
         assert disk.flushes == flushes
 
 
-async def test_what_comes_during_a_flush_is_committed_after_it_and_not_confirmed_by_it() -> None:
+async def test_what_comes_during_a_flush_is_committed_after_it_and_not_confirmed_by_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Together, however many there are: only the second flush could cover them, and one commit is enough."""
+    monkeypatch.setattr(actor, "LARGE_TURN_S", inf)  # however slow this machine is just now
     disk = SlowDisk()
     async with running(Notes, disk=disk) as namespace:
         ref = namespace.ref("a")

@@ -171,7 +171,7 @@ EACH = 500
 
 @pytest.mark.slow
 async def test_ht_s03_slow_senders_and_readers_are_dropped_while_others_are_served(tmp_path: Path) -> None:
-    """500 drip headers, 500 drip a body, 500 read a byte every 5 s; appends go on. The real deadlines."""
+    """500 drip headers, 500 drip a body, 500 read a byte every 5 s; 50 appends a second go on. The real deadlines."""
     answers: dict[str, list[bytes]] = {"head": [], "body": []}
     dropped = served = 0
 
@@ -218,7 +218,7 @@ async def test_ht_s03_slow_senders_and_readers_are_dropped_while_others_are_serv
         assert {one[:12] for one in answers["head"]} == {b"HTTP/1.1 408"}
         assert {one[:12] for one in answers["body"]} == {b"HTTP/1.1 408"}
         assert (len(answers["head"]), len(answers["body"]), dropped) == (EACH, EACH, EACH)
-        assert served > 20
+        assert served > 500
         assert most - before < 3 * BACKLOG_BYTES_MAX
         assert await server.stop() == 0
         assert "Traceback" not in server.log.read_text()

@@ -176,7 +176,7 @@ async def test_a_second_signal_does_not_wait_for_commands(data: Path, tmp_path: 
 async def test_a_command_may_take_longer_than_its_lease(data: Path) -> None:
     async with serving(data) as server, Client(server.url) as client:
         await push(client, "a")
-        done = await command(*("work", J, "--exec", "sleep 2.5", "--lease", "3s", "--drain"), url=server.url)
+        done = await command(*("work", J, "--exec", "sleep 7", "--lease", "3s", "--drain"), url=server.url)
         assert [json.loads(line)["did"] for line in lines(done.stdout)] == ["acked"]
         [consumer] = await client.consumers(J)
         assert (consumer.total_attempts, consumer.total_lapsed) == (1, 0)

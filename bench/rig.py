@@ -13,6 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -144,13 +145,6 @@ async def _make_queue(folder: Path, name: str) -> None:
 # -- disks and kinds to compare -----------------------------------------------------------------------------
 
 
-class ThreadFlushDisk(ThreadDisk):
-    """Flushes in threads, whatever is at work."""
-
-    async def flush(self, _: str, work: Callable[[], None]) -> None:
-        await self.run(work)
-
-
 class InlineFlushDisk(ThreadDisk):
     """Flushes on the event loop, which then waits for the disk; all other file work stays in threads."""
 
@@ -203,7 +197,7 @@ class Engine:
 
 
 OURS = Engine(SpaceShard, ThreadDisk)
-IN_THREADS = Engine(SpaceShard, ThreadFlushDisk)
+IN_THREADS = Engine(SpaceShard, partial(ThreadDisk, quick_s=0))
 INLINE = Engine(SpaceShard, InlineFlushDisk)
 FULL = Engine(FullSpace, FullDisk)
 

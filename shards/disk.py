@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from shards.pace import Pace
+from shards.pace import QUICK_S, Pace
 from shards.workers import Workers
 
 T = TypeVar("T")
@@ -96,13 +96,13 @@ class OsWal:
 
 
 class ThreadDisk:
-    """The production disk: real files, worker threads."""
+    """The production disk: real files, worker threads. quick_s: see `Pace`; 0: all flushes run in threads."""
 
     vfs = ""
 
-    def __init__(self) -> None:
+    def __init__(self, *, quick_s: float = QUICK_S) -> None:
         self._workers = Workers(FLUSH_THREADS_MAX)
-        self._pace = Pace()
+        self._pace = Pace(quick_s)
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run `work` in a worker thread; about 0.07 ms for the hop."""

@@ -12,9 +12,9 @@ IN_A_ROW = 16
 
 
 class Pace:
-    """What the last flushes of a namespace were like."""
+    """What the last flushes of a namespace were like. quick_s: what a quick one takes at most."""
 
-    def __init__(self, *, quick_s: float = QUICK_S) -> None:
+    def __init__(self, quick_s: float = QUICK_S) -> None:
         self._quick_s = quick_s
         self._name = ""
         self._row = 0  # quick flushes of this shard, without any other in between

@@ -30,17 +30,13 @@ class InlineDisk(ThreadDisk):
     """Real files, no threads. Its own syncs reach the disk only if asked: a test folder need not survive."""
 
     def __init__(self, *, sync: bool = False) -> None:
-        super().__init__()
+        super().__init__(quick_s=0)  # `run` decides
         self._sync = sync
 
     async def run(self, work: Callable[[], T]) -> T:
         """Let other tasks run, then `work`, in no virtual time. Cancelled before it starts or not at all."""
         await trio.lowlevel.checkpoint()
         return work()
-
-    async def flush(self, name: str, work: Callable[[], None]) -> None:
-        """As any other work."""
-        await self.run(work)
 
     def open_wal(self, database: Path) -> Wal:
         """Open the real -wal."""

@@ -119,9 +119,7 @@ class Incoming:
         message = self._now
         assert message is not None
         message.target += part
-        message.size += len(part)
-        if message.size > HEAD_BYTES_MAX:
-            raise HeadersTooLarge(_TOO_LARGE)
+        self._grown(message, len(part))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header, or a trailer."""
@@ -129,9 +127,7 @@ class Incoming:
         assert message is not None
         if not self._in_body:  # what comes behind a body says nothing
             message.headers.append((name.lower(), value.strip(_OWS)))  # llhttp leaves what is behind a value
-        message.size += len(name) + len(value) + 4
-        if message.size > HEAD_BYTES_MAX or len(message.headers) > HEADERS_MAX:
-            raise HeadersTooLarge(_TOO_LARGE)
+        self._grown(message, len(name) + len(value) + 4)
 
     def on_headers_complete(self) -> None:
         """The head is whole."""
@@ -162,3 +158,8 @@ class Incoming:
         assert self._now is not None
         self._now.complete = True
         self._now = None
+
+    def _grown(self, message: Message, size: int) -> None:
+        message.size += size
+        if message.size > HEAD_BYTES_MAX or len(message.headers) > HEADERS_MAX:
+            raise HeadersTooLarge(_TOO_LARGE)

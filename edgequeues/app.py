@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from edgequeues.control import Control
-from edgequeues.http import binding, cloudflare, dxos, native
+from edgequeues.core.errors import EdgeQueuesError
+from edgequeues.http import binding, cloudflare, dxos, hooks, native
 from edgequeues.http.auth import Auth
 from edgequeues.http.cloudflare_codec import Wire
+from edgequeues.http.hook_body import Sources
+from edgequeues.http.hooks import Ingress
 from edgequeues.http.hosts import Hosts, Origins
 from edgequeues.http.pages import make_pages
 from edgequeues.http.server import Server
@@ -18,6 +22,9 @@ from edgequeues.http.waits import Waits
 from edgequeues.router import Router
 from edgequeues.settings import Settings
 from edgequeues.space.shard import SpaceShard
+from edgequeues.spec.check import Allowed
+from edgequeues.spec.files import SpecError, given
+from edgequeues.specs import Specs
 from shards.clock import Clock, SystemClock
 from shards.disk import Disk
 from shards.limits import Limits
@@ -33,11 +40,13 @@ async def open_app(
     disk: Disk | None = None,
     limits: Limits | None = None,
     randomness: random.Random | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Server]:
     """Open the data folder, made if absent, and yield the ASGI app over it; leaving drains and closes it.
 
-    Defaults are those of the settings, the real clock, disk and randomness. Raises what
-    `shards.namespace.open_namespace` raises, ControlError, and Unprotected for a server that everybody could use.
+    Defaults are those of the settings, the real clock, disk, randomness and environment. Raises what
+    `shards.namespace.open_namespace` raises, ControlError, SpecError for specs that cannot hold, and Unprotected for
+    a server that everybody could use.
     """
     chosen = settings or Settings()
     clock = clock or SystemClock()
@@ -53,11 +62,15 @@ async def open_app(
                 stranger_spaces_per_minute=chosen.stranger_spaces_per_minute,
             )
             waits = Waits()
+            allowed = _allowed(chosen, os.environ if environment is None else environment)
+            specs = Specs(control, router, clock, allowed)
+            await _apply(specs, chosen.spec, allowed)
             dialects = [
-                native.dialect(router, waits, body_bytes_max=chosen.body_bytes_max),
+                native.dialect(router, waits, specs, body_bytes_max=chosen.body_bytes_max),
                 dxos.dialect(router, waits, body_bytes_max=chosen.body_bytes_max),
                 cloudflare.dialect(router, waits, wire=_wire(chosen)),
                 binding.dialect(router),
+                hooks.dialect(_ingress(chosen, specs, router, clock)),
             ]
             yield Server(
                 dialects,
@@ -67,6 +80,37 @@ async def open_app(
                 hosts=Hosts(chosen.host, chosen.allowed_hosts),
                 origins=Origins(chosen.cors_origins),
             )
+
+
+def _allowed(settings: Settings, environment: Mapping[str, str]) -> Allowed:
+    """What specs may use of the server's surroundings."""
+    return Allowed(
+        modules=tuple(settings.commands_modules),
+        http_hosts=tuple(settings.commands_http_allow),
+        secrets=tuple(settings.secrets_env),
+        environment=environment,
+    )
+
+
+async def _apply(specs: Specs, files: Sequence[str], allowed: Allowed) -> None:
+    """Have the specs of files hold. Raises SpecError, before any of them holds where that can be told from them."""
+    for one in [given(text, allowed) for text in files]:
+        try:
+            await specs.apply(one.space, one.spec, one.origin)
+        except EdgeQueuesError as error:
+            raise SpecError(f"{one.origin}: {error}") from error
+
+
+def _ingress(settings: Settings, specs: Specs, router: Router, clock: Clock) -> Ingress:
+    """What webhooks have to do with."""
+    return Ingress(
+        specs,
+        router,
+        clock,
+        Sources(settings.trusted_proxies),
+        settings.hook_body_bytes_max,
+        settings.public_base_url or ("https" if settings.cert else "http") + "://",
+    )
 
 
 def _wire(settings: Settings) -> Wire:

@@ -1,4 +1,6 @@
-"""The file `control.db` of a data folder: who may do what. The command line writes it while the server reads it.
+"""The file `control.db` of a data folder: who may do what, and which specs hold in which space.
+
+The command line writes tokens while the server reads them; specs are the server's alone.
 
 A token is `eq_<id>_<secret>`. Its secret is 256 random bits, so that a plain hash is as good as a slow one; nothing
 else of it is stored. Rows are never deleted: a server that wanted tokens must not open up when the last is revoked.
@@ -14,7 +16,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 import msgspec
@@ -29,7 +31,7 @@ EXPIRES_MAX = 253_402_300_799_999  # unix ms: the last year that has four digits
 BUSY_MS = 2_000  # another writer is given so long; none of ours takes more than a moment
 ID_LENGTH = 12
 _ID_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
-_SCHEMA = 1
+_SCHEMA = 2
 _NO_HASH = bytes(32)  # compared with where there is no such token, so that both take the same time
 
 DDL = """
@@ -45,10 +47,23 @@ CREATE TABLE tokens (
   revoked_ts INTEGER
 ) STRICT, WITHOUT ROWID;
 """
+STEP_2 = """
+CREATE TABLE specs (
+  space      TEXT    NOT NULL,
+  app        TEXT    NOT NULL,
+  origin     TEXT    NOT NULL,  -- where it came from, in words
+  ir         TEXT    NOT NULL,  -- JSON
+  applied_ts INTEGER NOT NULL,  -- unix ms
+  PRIMARY KEY (space, app)
+) STRICT, WITHOUT ROWID;
+"""
 COLUMNS = "id, name, hash, verbs, spaces, queues, created_ts, expires_ts, revoked_ts"
 ALL = f"SELECT {COLUMNS} FROM tokens ORDER BY created_ts, id"
 NAMED = f"SELECT {COLUMNS} FROM tokens WHERE id = ? OR name = ? ORDER BY created_ts, id"
 INSERT = f"INSERT INTO tokens ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)"
+SPECS = "SELECT space, app, origin, ir, applied_ts FROM specs ORDER BY space, app"
+PUT_SPEC = "INSERT OR REPLACE INTO specs (space, app, origin, ir, applied_ts) VALUES (?, ?, ?, ?, ?)"
+REMOVE_SPEC = "DELETE FROM specs WHERE space = ? AND app = ?"
 REVOKE = "UPDATE tokens SET revoked_ts = ? WHERE id = ? AND revoked_ts IS NULL"
 
 
@@ -75,6 +90,16 @@ class Token(Struct, frozen=True):
     def holds(self, now_ms: int) -> bool:
         """Is it neither revoked nor expired?"""
         return self.revoked is None and (self.expires is None or now_ms < self.expires)
+
+
+class SpecRow(NamedTuple):
+    """A spec that holds in a space. ir: its JSON. applied: unix ms."""
+
+    space: str
+    app: str
+    origin: str
+    ir: str
+    applied: int
 
 
 class Access:
@@ -227,6 +252,31 @@ class Control:
             raise _unusable(self._path, error) from error
         return (holding or found)[0]
 
+    # -- specs ------------------------------------------------------------------------------------------
+
+    def specs(self) -> list[SpecRow]:
+        """All specs that hold, by space and app. Raises ControlError."""
+        try:
+            return [SpecRow(*row) for row in self._db.execute(SPECS).fetchall()]
+        except apsw.Error as error:
+            raise _unusable(self._path, error) from error
+
+    def put_spec(self, row: SpecRow) -> None:
+        """Have a spec hold from the next start, instead of the one its app had. Raises ControlError."""
+        self._write(PUT_SPEC, *row)
+
+    def remove_spec(self, space: str, app: str) -> None:
+        """Have the spec of an app hold no more. Raises ControlError."""
+        self._write(REMOVE_SPEC, space, app)
+
+    # -- the file ---------------------------------------------------------------------------------------
+
+    def _write(self, statement: str, *values: object) -> None:
+        try:
+            self._db.execute(statement, values)
+        except apsw.Error as error:
+            raise _unusable(self._path, error) from error
+
     def _read(self, statement: str, *values: str) -> list[Token]:
         try:
             return [_token(row) for row in self._db.execute(statement, values).fetchall()]
@@ -249,9 +299,11 @@ def _migrate(path: Path, db: apsw.Connection) -> None:
         raise ControlError(
             f"{path} was written by a newer edgequeues (schema {found}, not {_SCHEMA}): use that"
         )
-    if found == 0:
+    if found < 1:
         db.execute(DDL)
-        db.pragma("user_version", _SCHEMA)
+    if found < 2:
+        db.execute(STEP_2)
+    db.pragma("user_version", _SCHEMA)
 
 
 def _hash(secret: str) -> bytes:

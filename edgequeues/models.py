@@ -19,14 +19,15 @@ LEASE_MS_MAX = 12 * 3_600_000
 PULL_MAX = 100  # messages one pull hands out
 DEPTH_MAX = 1_000_000_000
 
-Outcome = Literal["new", "same", "moved", "stale"]
+Outcome = Literal["new", "same", "moved", "stale", "dead", "filtered"]
 Kind = Literal["log", "work"]
 Ordering = Literal["unordered", "fifo", "per_key"]
 Start = Literal["new", "beginning"]
 OnAck = Literal["keep", "delete"]
 LetterBody = Literal["original", "envelope"]
-ReplayOutcome = Literal["replayed", "already", "no_queue", "later", "unknown"]
-Reason = Literal["exhausted", "permanent", "skipped"]
+ReplayOutcome = Literal["replayed", "already", "no_queue", "later", "invalid", "unknown"]
+Reason = Literal["exhausted", "permanent", "skipped"]  # why the delivery of a message was given up
+LetterReason = Literal["exhausted", "permanent", "skipped", "malformed"]
 Verdict = Literal["done", "finished", "stale", "lapsed", "superseded", "unknown"]
 UNIX_MS_MAX = 253_402_300_799_999  # the last moment whose year has four digits
 Priority = Annotated[int, Meta(ge=0, le=9)]
@@ -67,7 +68,11 @@ class NewEntry(Struct, frozen=True):
 
 
 class Appended(Struct, frozen=True):
-    """What became of one object. `stale` reports the stored position and version, which stand."""
+    """What became of one object. `stale` reports the stored position and version, which stand.
+
+    In a queue whose spec says so: `dead`: it is not of the queue's type, and a dead letter at that position of the
+    queue of those; `filtered`: it is not wanted, and nowhere.
+    """
 
     id: str
     position: int
@@ -378,7 +383,7 @@ class LetterFilter(Struct, frozen=True, forbid_unknown_fields=True):
     error: a part of the last error, as it is written. replayed: was a new message made of them?
     """
 
-    reason: Annotated[tuple[Reason, ...], Meta(max_length=8)] = ()
+    reason: Annotated[tuple[LetterReason, ...], Meta(max_length=8)] = ()
     queue: FilterText | None = None
     key: FilterText | None = None
     type: FilterText | None = None
@@ -392,7 +397,8 @@ class Replayed(Struct, frozen=True):
     """What became of a dead letter that was to be replayed. message: the id of the message that was made of it.
 
     outcome: `replayed`; `already`: `message` was made before; `no_queue`: where it came from is gone; `later`: at
-    this pace its turn would come when the message is old already; `unknown`.
+    this pace its turn would come when the message is old already; `invalid`: the queue takes no such message;
+        `unknown`.
     """
 
     id: str

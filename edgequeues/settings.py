@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
@@ -18,6 +19,7 @@ from edgequeues.core.hostnames import LOCAL_ORIGINS, is_origin
 
 ENVIRONMENT_PREFIX = "EDGEQUEUES_"
 MIB = 1024 * 1024
+_LIST = "list of texts"
 _SWITCH = "`true`, `false`"
 
 
@@ -136,6 +138,36 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             description="Messages a pull gives of a Cloudflare consumer whose settings do not say.",
         ),
     ] = 5
+    spec: Annotated[
+        list[str],
+        Meta(
+            description="Files of specs that hold from the start, each with `=SPACE` or in the space of its app's name."
+        ),
+    ] = []
+    secrets_env: Annotated[
+        list[str],
+        Meta(description="Environment variables whose values specs may use as secrets, by name."),
+    ] = []
+    commands_modules: Annotated[
+        list[str], Meta(description="Python modules whose functions specs may name as commands.")
+    ] = []
+    commands_http_allow: Annotated[
+        list[str], Meta(description="Hosts that commands of specs may call, port included where it is named.")
+    ] = []
+    public_base_url: Annotated[
+        str,
+        Meta(
+            description="How the server is reached from outside, as `https://hooks.example.com`; some webhooks sign it. "
+            "Without it, what the Host header says counts."
+        ),
+    ] = ""
+    trusted_proxies: Annotated[
+        list[str],
+        Meta(description="Addresses and networks of proxies whose X-Forwarded-For is believed."),
+    ] = []
+    hook_body_bytes_max: Annotated[
+        int, Meta(ge=1024, le=4 * MIB, description="Bytes a webhook's body may have, also when it is unpacked.")
+    ] = MIB
     spaces_max: Annotated[
         int,
         Meta(ge=1, description="Spaces the folder may hold; the write that would make one more is refused."),
@@ -176,6 +208,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if bool(self.cert) != bool(self.key):
             raise ValueError("cert and key: TLS needs both files; give both, or neither")
+        for proxy in self.trusted_proxies:
+            try:
+                ip_network(proxy, strict=False)
+            except ValueError as error:
+                raise ValueError(f"trusted_proxies: {proxy!r} is no address or network: {error}") from error
+        if self.public_base_url and not self.public_base_url.startswith(("http://", "https://")):
+            raise ValueError(f"public_base_url: {self.public_base_url!r} begins with neither http:// nor https://")
         for origin in self.cors_origins:
             if not is_origin(origin):
                 raise ValueError(
@@ -205,6 +244,11 @@ class Setting(NamedTuple):
     def is_switch(self) -> bool:
         """Is it on or off?"""
         return self.allowed == _SWITCH
+
+    @property
+    def is_list(self) -> bool:
+        """May it have several values?"""
+        return self.allowed == _LIST
 
     @property
     def metavar(self) -> str:
@@ -271,8 +315,9 @@ def _checked(source: str, values: Iterable[tuple[str, object]], *, strict: bool)
         if kind is None:
             raise SettingsError(f"{source}: {name}: no such setting; known are {', '.join(types)}")
         parts: object = value
-        if not strict and isinstance(value, str) and get_args(kind)[0] == list[str]:
-            parts = [part.strip() for part in value.split(",") if part.strip()]
+        if not strict and isinstance(value, str | tuple) and get_args(kind)[0] == list[str]:
+            texts = (value,) if isinstance(value, str) else value
+            parts = [part.strip() for text in texts for part in text.split(",") if part.strip()]
         try:
             yield name, msgspec.convert(parts, kind, strict=strict)
         except msgspec.ValidationError as error:
@@ -299,7 +344,7 @@ def _allowed(kind: inspect.Type) -> str:
     if isinstance(kind, inspect.LiteralType):
         return ", ".join(f"`{value}`" for value in kind.values)
     if isinstance(kind, inspect.ListType):
-        return "list of texts"
+        return _LIST
     if isinstance(kind, inspect.BoolType):
         return _SWITCH
     if isinstance(kind, inspect.IntType | inspect.FloatType):

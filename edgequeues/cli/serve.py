@@ -58,10 +58,21 @@ def every_setting(command: C) -> C:
                 command
             )
             continue
+        if setting.is_list:
+            text = f"{setting.help} May be given several times, or with commas."
+            command = click.option(
+                setting.flag, setting.name, metavar="TEXT", multiple=True, callback=_none_of_none, help=text
+            )(command)
+            continue
         shown = f" Default: {setting.default}." if setting.default else ""
         text = setting.help + shown
         command = click.option(setting.flag, setting.name, metavar=setting.metavar, help=text)(command)
     return command
+
+
+def _none_of_none(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...] | None:
+    """A flag that was not given says nothing, rather than that the list is empty."""
+    return given or None
 
 
 @click.command()
@@ -75,7 +86,7 @@ def every_setting(command: C) -> C:
 )
 @click.option("--hints", is_flag=True, help="Also print, to stderr, what to try with curl.")
 @every_setting
-def serve(file: Path | None, hints: bool, **flags: str | None) -> None:
+def serve(file: Path | None, hints: bool, **flags: object) -> None:
     """Run the server. Prints `ready URL` on stdout once it accepts requests, everything else on stderr.
 
     SIGTERM or SIGINT stop it: requests under way are finished, then the files are closed. A second one does not wait
@@ -111,13 +122,14 @@ async def _serve(chosen: Settings, hints: bool, shutdown: trio.Event) -> None:
     from edgequeues.app import open_app
     from edgequeues.control import ControlError
     from edgequeues.http.auth import Unprotected
+    from edgequeues.spec.files import SpecError
 
     app = open_app(Path(chosen.data), chosen, limits=_limits(chosen))
     try:
         server = await app.__aenter__()
     except OSError as error:
         raise Failure(f"cannot use the folder {chosen.data}: {_reason(error)}") from error
-    except (ShardError, ControlError, Unprotected) as error:
+    except (ShardError, ControlError, Unprotected, SpecError) as error:
         raise Failure(str(error)) from error
     async with AsyncExitStack() as stack:
         stack.push_async_exit(app)

@@ -155,6 +155,55 @@ class QueueFull(EdgeQueuesError):
     retryable = True
 
 
+class InvalidMessage(EdgeQueuesError):
+    """The queue's spec does not allow this message. Correct the field that is named; nothing was stored."""
+
+    code = "invalid_message"
+
+
+class InvalidSpec(EdgeQueuesError):
+    """Correct what is named, and apply the spec again; `edgequeues spec check` shows where it stands in the text."""
+
+    code = "invalid_spec"
+
+
+class SpecNotFound(EdgeQueuesError):
+    """No spec of that app holds in this space. List those that do."""
+
+    code = "spec_not_found"
+
+
+class HookNotFound(EdgeQueuesError):
+    """No webhook has this name. A spec declares them; compare the address with the list of hooks."""
+
+    code = "hook_not_found"
+
+
+class HookBlocked(EdgeQueuesError):
+    """What this webhook needs is not set on the server; its log says what. Send it again when that is mended."""
+
+    code = "hook_blocked"
+    retryable = True
+
+
+class HookTaken(EdgeQueuesError):
+    """A webhook's name is unique in the server. Give yours another, or remove the other spec."""
+
+    code = "hook_taken"
+
+
+class BadSignature(EdgeQueuesError):
+    """The request is not signed as this webhook wants it. Compare the secret on both sides; the server's log says more."""
+
+    code = "bad_signature"
+
+
+class SpecConflict(EdgeQueuesError):
+    """Messages would be lost or stranded, so the spec was not applied. Do what is said, or keep the queue as it is."""
+
+    code = "spec_conflict"
+
+
 class IdempotencyMismatch(EdgeQueuesError):
     """This idempotency key was used with another message. Use a key of its own for each message."""
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from edgequeues.core.errors import InvalidRequest
 from edgequeues.core.ids import shown
 
-Verb = Literal["read", "append", "delete", "configure", "list", "push", "pull", "create"]
+Verb = Literal["read", "append", "delete", "configure", "list", "push", "pull", "create", "spec"]
 VERBS: tuple[Verb, ...] = get_args(Verb)
 MEANINGS: dict[Verb, str] = {
     "read": "read ranges and objects, wait, subscribe, see settings and counts",
@@ -21,6 +21,7 @@ MEANINGS: dict[Verb, str] = {
     "push": "push messages to work queues, and replay dead letters",
     "pull": "pull messages, and ack, retry, release, extend what was pulled",
     "create": "make a work queue by pushing to it",
+    "spec": "see, apply and remove specs, which make queues and webhooks",
 }
 
 EVERYTHING = "*"

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from itertools import accumulate, compress, count
 from math import isinf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -21,6 +22,7 @@ from edgequeues.core.errors import InvalidJson
 NESTING_MAX = 64
 
 _ANY = msgspec.json.Decoder(Raw)
+_VALUE = msgspec.json.Decoder(Any)
 _OBJECT = msgspec.json.Decoder(dict[str, Raw])
 _ARRAY = msgspec.json.Decoder(list[Raw])
 # Integers as floats: unlike int() that takes any number of digits, in linear time.
@@ -91,6 +93,32 @@ def elements(text: bytes) -> list[bytes]:
         return [bytes(element) for element in _ARRAY.decode(text)]
     except (msgspec.DecodeError, RecursionError):
         return [element for _, element in _walk(text, "[")]
+
+
+def at(text: bytes, path: Sequence[str | int]) -> bytes:
+    """The value at a path of names and indexes, a slice of `text`; of a name given twice, the last.
+
+    Raises KeyError or IndexError where there is none, else like `members`.
+    """
+    for step in path:
+        text = elements(text)[step] if isinstance(step, int) else dict(members(text))[step]
+    return text
+
+
+def value(text: bytes | str) -> Any:
+    """A JSON text as a value. Halves of surrogate pairs, which msgspec refuses, are kept. The text was checked."""
+    try:
+        return _VALUE.decode(text)
+    except msgspec.DecodeError:
+        return json.loads(text)
+
+
+def write(value: object) -> bytes:
+    """A value as JSON text, halves of surrogate pairs as escapes."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":")).encode()
 
 
 class Span(NamedTuple):

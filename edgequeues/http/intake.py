@@ -31,6 +31,7 @@ ONE_ENTRY = (
     errors.VersionAhead,
     errors.DuplicateId,
     errors.InvalidId,
+    errors.InvalidMessage,
     errors.InvalidRequest,
     errors.TooLarge,
 )

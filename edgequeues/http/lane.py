@@ -20,8 +20,8 @@ import trio
 from edgequeues.core.errors import EdgeQueuesError
 from edgequeues.http.http1 import asks_for_websocket, refusal
 from edgequeues.http.incoming import Incoming, Message
-from edgequeues.http.routes import Headers
-from edgequeues.http.server import Head, Server
+from edgequeues.http.routes import Head, Headers
+from edgequeues.http.server import Server
 
 COPY_BYTES_MAX = 64 * 1024  # a larger piece of an answer is not joined with what goes before it
 
@@ -191,6 +191,7 @@ class Lane:
         self._transport = transport
         self._context = context
         self._addresses = addresses
+        self._peer: str = (addresses.get("client") or ("",))[0]
         self._incoming = Incoming()
 
     async def run(self) -> bytes | None:
@@ -244,7 +245,7 @@ class Lane:
         stopping = self._context.terminated.is_set
         exchange = Exchange(message, self._incoming, self._transport, stopping)
         path, _, query = message.target.partition(b"?")
-        head = Head(message.method, path, query, message.headers)
+        head = Head(message.method, path, query, message.headers, self._peer)
         try:
             if not await self._app.serve(head, exchange, exchange):
                 await self._app.rest(self._scope(head, message.version), exchange, exchange.send)

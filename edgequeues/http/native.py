@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from edgequeues.core import ids
 from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import InvalidRequest
-from edgequeues.http import codec, envelope, nodes, params, problems, turns, work, work_codec
+from edgequeues.http import codec, envelope, nodes, params, problems, specs, turns, work, work_codec
 from edgequeues.http.deleting import delete_ids, delete_range
 from edgequeues.http.intake import Intake
 from edgequeues.http.reading import Reading, known_tags, to_its_end
@@ -16,6 +16,7 @@ from edgequeues.http.waits import Waits
 from edgequeues.models import ENTRIES_MAX, AppendAnswer, NewEntry, QueueConfig, RangeQuery
 from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
+from edgequeues.specs import Specs
 from shards.namespace import Ref
 
 CONFIG_BYTES_MAX = 64 * 1024
@@ -29,7 +30,9 @@ EVENTS = b"text/event-stream"
 _RANGE = frozenset(("after", "before", "limit", "reverse", "type", "since", "until", "id", "wait"))
 
 
-def dialect(router: Router, waits: Waits, *, body_bytes_max: int = BODY_BYTES_MAX) -> Dialect:
+def dialect(
+    router: Router, waits: Waits, held: Specs, *, body_bytes_max: int = BODY_BYTES_MAX
+) -> Dialect:
     """The protocol. `waits` ends the long polls and subscriptions when the server stops."""
     table = [
         *_writing(router, waits, body_bytes_max),
@@ -37,6 +40,7 @@ def dialect(router: Router, waits: Waits, *, body_bytes_max: int = BODY_BYTES_MA
         *_settings(router, waits),
         *work.routes(router, waits, body_bytes_max),
         *nodes.routes(router, waits),
+        *specs.routes(held),
     ]
     return Dialect("native", ("/v1/",), table, problems.refuse)
 

@@ -31,6 +31,16 @@ BODY_BYTES_PER_S = 16 * 1024
 BODIES_BYTES_MAX = 256 * 1024 * 1024  # of all bodies that are held as a whole
 
 
+class Head(NamedTuple):
+    """What a request begins with, as it came over the wire. target: without the query. peer: who is connected."""
+
+    method: str
+    target: bytes
+    query: bytes
+    headers: Headers
+    peer: str = ""
+
+
 class Out(Protocol):
     """Where an answer goes: whole, or as a beginning and the pieces of its body."""
 
@@ -64,7 +74,7 @@ class Budget:
 class Request:
     """One request. The body arrives while it is read, once: by `body` or by `piece`.
 
-    caller: who asks. cors: headers for the web page that asks, if one does. receive: ASGI's; if it has a function
+    head: as it came, where a server took it in. caller: who asks. cors: headers for the web page that asks, if one does. receive: ASGI's; if it has a function
     `come` that returns a message which is there already, or None, then no deadline is set for that. budget: what a
     whole body is taken from until `release`.
     """
@@ -77,6 +87,7 @@ class Request:
         "_whole",
         "caller",
         "cors",
+        "head",
         "headers",
         "method",
         "params",
@@ -96,6 +107,7 @@ class Request:
         self.params = params
         self.query = query
         self.headers = headers
+        self.head = Head(method, b"", b"", ())
         self.caller: Caller = OWNER
         self.cors: Headers = ()
         self._receive = receive

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote, unquote
 
 import trio
@@ -24,6 +24,7 @@ from edgequeues.http.routes import (
     Budget,
     ClientGone,
     Dialect,
+    Head,
     Headers,
     Out,
     Place,
@@ -45,15 +46,6 @@ POLICY_VIOLATION = 1008  # a WebSocket close code, RFC 6455
 SOCKET_REFUSED_S = 5.0  # before a WebSocket is refused: some clients come back at once, for ever
 
 log = logging.getLogger("edgequeues.http")
-
-
-class Head(NamedTuple):
-    """What a request begins with, as it came over the wire. target: without the query."""
-
-    method: str
-    target: bytes
-    query: bytes
-    headers: Headers
 
 
 class Server:
@@ -85,7 +77,8 @@ class Server:
         """Answer one ASGI scope."""
         kind = scope["type"]
         if kind == "http":
-            head = Head(scope["method"], _raw_path(scope), scope["query_string"], scope["headers"])
+            peer = (scope.get("client") or ("",))[0]
+            head = Head(scope["method"], _raw_path(scope), scope["query_string"], scope["headers"], peer)
             if not await self.serve(head, receive, _Asgi(send)):
                 await self.rest(scope, receive, send)
         elif kind == "websocket":
@@ -96,6 +89,7 @@ class Server:
     async def serve(self, head: Head, receive: Receive, out: Out) -> bool:
         """Answer one request; False: it is for `rest`, and nothing has been read or said."""
         request = Request(head.method, {}, params.EMPTY, {}, receive, self._budget)
+        request.head = head
         try:
             self._admit(request, head.headers)
             response = await self._answer(request, head)

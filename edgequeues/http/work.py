@@ -67,9 +67,10 @@ def _working(router: Router, waits: Waits, body_bytes_max: int) -> list[Route]:
         return Response(work_codec.pulled(given))
 
     async def ack(request: Request) -> Response:
-        """Finish messages."""
-        leases = work_codec.leases(await json_body(request, body_bytes_max))
-        return _verdicts(leases, await _call(router, request, lambda q, s: s.call(SpaceShard.ack, q, leases)))
+        """Finish messages, some with what came of them."""
+        leases, results = work_codec.acks(await json_body(request, body_bytes_max))
+        found = await _call(router, request, lambda q, s: s.call(SpaceShard.ack, q, leases, results=results))
+        return _verdicts(leases, found)
 
     async def release(request: Request) -> Response:
         """Give messages back untouched."""

@@ -27,6 +27,7 @@ from edgequeues.models import (
     Start,
 )
 from edgequeues.space import profiles
+from edgequeues.space.results import BYTES_MAX as RESULT_BYTES_MAX
 from edgequeues.space.explaining import Peeked
 from edgequeues.space.letters import Envelope
 
@@ -40,6 +41,11 @@ STATES = UNFINISHED
 
 class _Leases(Struct, forbid_unknown_fields=True):
     leases: list[str]
+
+
+class _Acks(Struct, forbid_unknown_fields=True):
+    leases: list[str]
+    results: dict[str, Raw] = {}
 
 
 class _Extension(Struct, forbid_unknown_fields=True):
@@ -77,6 +83,18 @@ class _Purge(Struct, forbid_unknown_fields=True):
 def pull(body: bytes) -> Pull:
     """How much to pull; an empty body says nothing. Raises InvalidJson, InvalidRequest."""
     return _decode(body, Pull) if body.strip() else Pull()
+
+
+def acks(body: bytes) -> tuple[list[str], dict[str, str]]:
+    """Leases by their tokens, and JSON of what came of some. Raises InvalidJson, InvalidRequest, TooLarge."""
+    asked = _decode(body, _Acks)
+    results = {lease: bytes(result).decode() for lease, result in asked.results.items()}
+    for lease, result in results.items():
+        if lease not in asked.leases:
+            raise InvalidRequest("results: of a lease that is not among the leases")
+        if len(result) > RESULT_BYTES_MAX:
+            raise TooLarge(f"results: one has {len(result)} bytes, at most {RESULT_BYTES_MAX} are kept")
+    return _few("leases", asked.leases), results
 
 
 def leases(body: bytes) -> list[str]:

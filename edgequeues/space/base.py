@@ -12,6 +12,7 @@ from edgequeues.core import cursors, ids
 from edgequeues.core.errors import (
     ConfigConflict,
     InvalidId,
+    InvalidMessage,
     InvalidRequest,
     NameTaken,
     QueueFull,
@@ -27,12 +28,14 @@ from edgequeues.space.moves import Arrival, Burial
 from edgequeues.space.queues import Queue
 from edgequeues.space.rows import Rows
 from edgequeues.space.schema import MIGRATIONS
+from edgequeues.spec.judging import Malformed, Verdict
 from shards.shard import Context
 
 SWEEP_PAUSE_MS = 1_000  # between sweeps, so that many short lives do not mean as many turns
 SETTLE_ROWS = 1_000  # deliveries whose time has come that one turn takes on
 DEFAULT = "default"  # the consumer a work queue is born with, and who is meant where none is named
 WORK = "work"  # with a queue: the event that there is something to pull
+FILTERED = Appended("", 0, "", "filtered")
 UNREAD = -1  # the alarm as remembered, before it was looked up
 
 
@@ -76,6 +79,8 @@ class SpaceBase(Rows):
     def _reconfigured(self, row: Queue, config: QueueConfig) -> QueueInfo:
         if config.kind != row.kind:
             raise ConfigConflict(f"kind: {row.queue_id} is a {row.kind} queue")
+        if row.app is not None and config.name != row.name:
+            raise ConfigConflict(f"name: the spec of app {row.app} declares queue {row.name}")
         if config != row.config:
             self._check_name(config.name, row.queue_id)
             if config.name not in (None, row.name):
@@ -106,14 +111,34 @@ class SpaceBase(Rows):
     ) -> AppendAnswer:
         """Append to a queue, and give what is new to its consumers. A repeated idempotency key answers as the first.
 
-        limited: may a full queue refuse? Not what the space itself moves there: it would be stuck.
-        Raises as `Append.run`, IdempotencyMismatch, QueueFull.
+        limited: may the queue refuse, because it is full or by its spec? Not what the space itself moves there: it
+        would be stuck. Raises as `Append.run`, IdempotencyMismatch, QueueFull, InvalidMessage.
         """
-        if any(one.idempotency_key is not None for one in entries):
-            results = self._put_once(row, entries, actor, limited=limited)
+        if limited and row.judge is not None:
+            results = self._put_judged(row, row.judge.all(entries, self._time()), actor)
         else:
-            results = self._write(row, entries, actor, limited=limited)
+            results = self._put_wanted(row, entries, actor, limited=limited)
         return AppendAnswer(results, self._cursor(row, row.tail))
+
+    def _put_judged(self, row: Queue, verdicts: Sequence[Verdict], actor: str | None) -> list[Appended]:
+        """Append what the spec of the queue allows; what is not of its type is a dead letter at once."""
+        wanted = [one for one in verdicts if isinstance(one, NewEntry)]
+        made = iter(self._put_wanted(row, wanted, actor, limited=True))
+        return [
+            FILTERED
+            if one is None
+            else self._bury_unfit(row, one)
+            if isinstance(one, Malformed)
+            else next(made)
+            for one in verdicts
+        ]
+
+    def _put_wanted(
+        self, row: Queue, entries: Sequence[NewEntry], actor: str | None, *, limited: bool
+    ) -> list[Appended]:
+        if any(one.idempotency_key is not None for one in entries):
+            return self._put_once(row, entries, actor, limited=limited)
+        return self._write(row, entries, actor, limited=limited)
 
     def _put_once(
         self, row: Queue, entries: Sequence[NewEntry], actor: str | None, *, limited: bool
@@ -265,7 +290,7 @@ class SpaceBase(Rows):
 
     def _bury(self, source: Queue, burial: Burial) -> None:
         """Put a message that is given up where its consumer's dead letters go, if they go anywhere."""
-        target = self._grave(source, burial.consumer)
+        target = self._grave(source, burial.consumer.config)
         entry = None if target is None else log.at(self.db, burial.delivery.position)
         if target is None or entry is None:
             return
@@ -273,20 +298,41 @@ class SpaceBase(Rows):
         facts = letters.facts(self.db, source, target.queue_id, appended.position, entry, burial)
         deadletters.insert(self.db, facts)
 
-    def _grave(self, source: Queue, consumer: Consumer) -> Queue | None:
-        named = consumer.config.dead_letters
+    def _bury_unfit(self, source: Queue, unfit: Malformed) -> Appended:
+        """Make a dead letter of a message that is not of its queue's type, unless one was made under its key.
+
+        Raises InvalidMessage where dead letters go nowhere.
+        """
+        home, at, key = self._home(), self._time(), unfit.entry.idempotency_key
+        first = None if key is None else dedup.get(self.db, source.queue_id, key, at)
+        if first is not None:
+            return Appended(first.object_id, first.position, first.version, "same")
+        target = self._grave(source, source.consumers[0].config if source.consumers else ConsumerConfig())
+        if target is None:
+            raise InvalidMessage(unfit.error)
+        home.position += 1  # where it would have been
+        position = home.position
+        [made] = self._put(target, [letters.unfit(unfit.entry)], limited=False).results
+        facts = letters.unfit_facts(source, target.queue_id, position, made, unfit, at)
+        deadletters.insert(self.db, facts)
+        if dedup.remember(self.db, source.queue_id, [unfit.entry], [made], at):
+            self._alarm_in(dedup.WINDOW_MS)
+        return Appended(made.id, made.position, made.version, "dead")
+
+    def _grave(self, source: Queue, rules: ConsumerConfig) -> Queue | None:
+        named = rules.dead_letters
         if named == "":
             return None
         # Where it is gone and its name as good as taken, they go to the queue's own.
         if named is not None and (self._find(named) or queues.owner(self.db, named) is None):
             return self._find(named) or self._make_worked(
-                named, letters.CONFIG, letters.consumer_for(consumer.config)
+                named, letters.CONFIG, letters.consumer_for(rules)
             )
         own = self._own_grave(source)
         if own is not None:
             return own
         name = self._free_name(f"{source.name or source.queue_id}-dlq")
-        grave = self._make_worked(name, letters.CONFIG, letters.consumer_for(consumer.config))
+        grave = self._make_worked(name, letters.CONFIG, letters.consumer_for(rules))
         queues.set_dead_letters_of(self.db, grave, source.queue_id)
         return grave
 

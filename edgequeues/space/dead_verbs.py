@@ -193,6 +193,8 @@ class DeadVerbs(SpaceBase):
                 results[entry.id] = Replayed(entry.id, letter.replay_id, "already")
             elif source is None:
                 results[entry.id] = Replayed(entry.id, None, "no_queue")
+            elif not letters.fits(source, entry, at):
+                results[entry.id] = Replayed(entry.id, None, "invalid")
             elif letters.in_time(source, due := next(pace), at):
                 fresh.append((entry, letter))
                 dues.append(due)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import apsw
 from msgspec import Struct
@@ -41,6 +41,17 @@ CREATE INDEX dead_letters_queue ON dead_letters (queue_id, entry_id);
 CREATE INDEX dead_letters_open  ON dead_letters (queue_id, source_id, source_entry) WHERE replayed_ts IS NULL;
 CREATE INDEX dead_letters_pace  ON dead_letters (queue_id, replay_due_ts) WHERE replay_due_ts IS NOT NULL;
 """
+# Messages that were dead when they came, `malformed`; which letters come from an entry is looked up.
+STEP_3 = f"""
+ALTER TABLE dead_letters RENAME TO dead_letters_2;
+DROP INDEX dead_letters_queue;
+DROP INDEX dead_letters_open;
+DROP INDEX dead_letters_pace;
+{DDL.replace("'skipped')", "'skipped', 'malformed')")}
+INSERT INTO dead_letters SELECT * FROM dead_letters_2;
+DROP TABLE dead_letters_2;
+CREATE INDEX dead_letters_source ON dead_letters (source_id, source_entry);
+"""
 COLUMNS = (
     "entry_id, queue_id, source_id, source_name, source_entry, object_id, consumer, reason, error, attempts,"
     " first_seen_ts, last_seen_ts, failed_ts, replayed_ts, replay_id, before, errors"
@@ -72,6 +83,8 @@ SUMMARIES = (
     " WHERE entry_id IN (SELECT value FROM json_each(?))"
 )
 REMOVE = "DELETE FROM dead_letters WHERE entry_id = ?"
+FROM_ENTRY = "SELECT replayed_ts FROM dead_letters WHERE source_id = ? AND source_entry = ? ORDER BY entry_id DESC LIMIT 1"
+WAITING_FROM = "SELECT count(*) FROM dead_letters WHERE source_id = ? AND replayed_ts IS NULL"
 
 # -- by filter: every row is looked at and says whether it is wanted, so that a turn can stop anywhere ------
 
@@ -291,6 +304,18 @@ def last_due(db: apsw.Connection, queue_id: str) -> int | None:
     """Unix ms at which the last message is due that was made of a dead letter of this queue at a pace."""
     due: int | None = db.execute(LAST_DUE, (queue_id,)).get
     return due
+
+
+def of_message(db: apsw.Connection, queue_id: str, position: int) -> Literal["dead", "replayed"] | None:
+    """What became of a message as a dead letter, given by its queue and position; None: none was made of it."""
+    found = db.execute(FROM_ENTRY, (queue_id, position)).fetchall()
+    return None if not found else "dead" if found[0][0] is None else "replayed"
+
+
+def waiting_from(db: apsw.Connection, queue_id: str) -> int:
+    """How many dead letters of a queue, wherever they are, were not replayed."""
+    count: int = db.execute(WAITING_FROM, (queue_id,)).get
+    return count
 
 
 def remove(db: apsw.Connection, positions: Iterable[int]) -> None:

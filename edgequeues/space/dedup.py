@@ -93,11 +93,11 @@ def repeats(db: apsw.Connection, scope: str, entries: Sequence[NewEntry], at: in
         if key in seen:
             raise InvalidRequest(f"idempotency_key {key}: given twice in one call")
         seen.add(key)
-        first = get(db, scope, key, at)
-        if first is not None and first.digest != _digest(entry):
+        known = get(db, scope, key, at)
+        if known is not None and known.digest != _digest(entry):
             raise IdempotencyMismatch(f"idempotency_key {key}")
-        if first is not None:
-            found[index] = Appended(first.object_id, first.position, first.version, "same")
+        if known is not None:
+            found[index] = Appended(known.object_id, known.position, known.version, "same")
     return found
 
 
@@ -110,9 +110,13 @@ def remember(
     ]
     for one, made in keyed:
         assert one.idempotency_key is not None
-        first = First(made.id, made.position, made.version, _digest(one))
-        put(db, scope, one.idempotency_key, first, at + WINDOW_MS)
+        put(db, scope, one.idempotency_key, first(one, made), at + WINDOW_MS)
     return bool(keyed)
+
+
+def first(entry: NewEntry, made: Appended) -> First:
+    """What to remember of a message that was made."""
+    return First(made.id, made.position, made.version, _digest(entry))
 
 
 def _digest(entry: NewEntry) -> bytes:

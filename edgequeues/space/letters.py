@@ -10,11 +10,12 @@ import msgspec
 from msgspec import Raw, Struct
 
 from edgequeues.core.backoff import DELAY_MS_MAX
-from edgequeues.models import ENTRY_BYTES_MAX, WORK_QUEUE, ConsumerConfig, Entry, NewEntry
+from edgequeues.models import ENTRY_BYTES_MAX, WORK_QUEUE, Appended, ConsumerConfig, Entry, NewEntry
 from edgequeues.space import attempts, deadletters, retention
 from edgequeues.space.deadletters import DeadLetter, Summary
 from edgequeues.space.moves import Burial
 from edgequeues.space.queues import Queue
+from edgequeues.spec.judging import Malformed
 
 RETENTION_MS = 7 * 86_400_000
 
@@ -90,6 +91,43 @@ def facts(
     )
 
 
+def unfit(entry: NewEntry) -> NewEntry:
+    """A message that is not of its queue's type, as it lies among dead letters."""
+    return NewEntry(
+        data=entry.data,
+        type=entry.type,
+        key=entry.key,
+        headers=entry.headers,
+        content_type=entry.content_type,
+        priority=entry.priority,
+    )
+
+
+def unfit_facts(
+    source: Queue, target_id: str, position: int, made: Appended, malformed: Malformed, at: int
+) -> DeadLetter:
+    """What to write down of a message that was dead when it came. position: where it would have been."""
+    return DeadLetter(
+        position=made.position,
+        queue_id=target_id,
+        source_id=source.queue_id,
+        source_name=source.name or source.queue_id,
+        source_position=position,
+        object_id=malformed.entry.object_id or made.id,
+        consumer="",
+        reason="malformed",
+        error=malformed.error,
+        attempts=0,
+        first_seen=at,
+        last_seen=at,
+        failed=at,
+        replayed=None,
+        replay_id=None,
+        before=None,
+        errors="[]",
+    )
+
+
 def again(entry: Entry, due: int | None = None) -> NewEntry:
     """The message of an entry as a new one, under a new id. due: unix ms, not before."""
     return NewEntry(
@@ -126,6 +164,11 @@ def pace(db: apsw.Connection, queue: Queue, per_second: float | None, at: int) -
     last = deadletters.last_due(db, queue.queue_id)
     start = at if last is None else max(at, last + -int(-1_000 // per_second))
     return (start + int(n * 1_000 / per_second) for n in count())
+
+
+def fits(source: Queue, entry: Entry, at: int) -> bool:
+    """Does the spec of the queue that a message goes back to take it, as it is now?"""
+    return source.judge is None or isinstance(source.judge(again(entry), at), NewEntry)
 
 
 def in_time(source: Queue, due: int | None, at: int) -> bool:

@@ -8,7 +8,7 @@ from hashlib import blake2b
 import msgspec
 
 from edgequeues.core import ids
-from edgequeues.core.errors import EntryNotFound, InvalidRequest
+from edgequeues.core.errors import ConfigConflict, EntryNotFound, InvalidRequest
 from edgequeues.models import (
     ENTRIES_MAX,
     AppendAnswer,
@@ -130,9 +130,11 @@ class LogVerbs(SpaceBase):
     def remove(self, queue: str) -> bool:
         """Forget a queue with all it holds, a bounded part of it in a turn; return whether there is more.
 
-        Leases of its messages are finished by that. Raises QueueNotFound.
+        Leases of its messages are finished by that. Raises QueueNotFound, ConfigConflict where a spec declares it.
         """
         row = self._require(queue)
+        if row.app is not None:
+            raise ConfigConflict(f"the spec of app {row.app} declares queue {row.name}")
         part = self.delete_range(queue)
         # Its keys go too: a queue that is made under the same id must not take them for its own.
         if part.resume is not None or dedup.forget(self.db, row.queue_id, KEYS_FORGOTTEN) == KEYS_FORGOTTEN:

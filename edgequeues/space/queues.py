@@ -13,6 +13,8 @@ from edgequeues.models import Kind, OnAck, QueueConfig
 from edgequeues.space import consumers
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.log import Victim
+from edgequeues.spec import judging
+from edgequeues.spec.judging import Judge
 
 DDL = """
 CREATE TABLE queues (
@@ -47,11 +49,16 @@ ALTER TABLE queues ADD COLUMN purge_ts        INTEGER;  -- unix ms at which the 
 ALTER TABLE queues ADD COLUMN purge_through   INTEGER NOT NULL DEFAULT 0;  -- and the tail then
 CREATE UNIQUE INDEX queues_dlq_of ON queues (dlq_of) WHERE dlq_of IS NOT NULL;
 """
+STEP_3 = """
+ALTER TABLE queues ADD COLUMN app   TEXT;  -- whose spec declares it
+ALTER TABLE queues ADD COLUMN rules TEXT;  -- and how: JSON of a QueueSpec
+CREATE INDEX queues_app ON queues (app) WHERE app IS NOT NULL;
+"""
 _SETTINGS = "max_age_ms, max_entries, mutable, on_ack, retain_acked_ms, delay_ms, depth_max, paused"
 COLUMNS = (
     "queue_id, name, kind, max_age_ms, max_entries, mutable, created_ts,"
     " entries, bytes, changes, tail, aged_ts, sweep_ts, on_ack, retain_acked_ms, delay_ms, depth_max, paused,"
-    " configured_ts, purge_ts, purge_through"
+    " configured_ts, purge_ts, purge_through, app, rules"
 )
 BY_ID = f"SELECT {COLUMNS} FROM queues WHERE queue_id = ?"
 BY_NAME = f"SELECT {COLUMNS} FROM queues WHERE name_snake = ? AND name = ?"
@@ -73,6 +80,8 @@ CONFIGURE = (
     f"UPDATE queues SET (name, name_snake, {_SETTINGS}, aged_ts, changes, configured_ts)"
     " = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) WHERE queue_id = ?"
 )
+OF_APP = f"SELECT {COLUMNS} FROM queues WHERE app = ? ORDER BY queue_id"
+GOVERN = "UPDATE queues SET app = ?, rules = ? WHERE queue_id = ?"
 PURGE = "UPDATE queues SET purge_ts = ?, purge_through = ? WHERE queue_id = ?"
 
 
@@ -100,6 +109,9 @@ class Queue(Struct):
     configured_ts: int | None = None
     purge_ts: int | None = None
     purge_through: int = 0
+    app: str | None = None
+    rules: str | None = None
+    judge: Judge | None = None  # what the rules say of messages, if they say anything
     consumers: list[Consumer] = []
     saved: tuple[int, ...] = (0, 0, 0, 0)  # the counters as last written down
     dropped: list[Victim] = []  # entries removed in this turn whose deliveries are still there
@@ -231,6 +243,17 @@ def purge(db: apsw.Connection, queue: Queue, now_ms: int) -> None:
     db.execute(PURGE, (now_ms, queue.tail, queue.queue_id))
 
 
+def govern(db: apsw.Connection, queue: Queue, app: str, rules: str) -> None:
+    """Have the rules of an app's spec hold for what is appended from now on."""
+    queue.app, queue.rules, queue.judge = app, rules, judging.of_rules(rules)
+    db.execute(GOVERN, (app, rules, queue.queue_id))
+
+
+def of_app(db: apsw.Connection, app: str) -> list[Queue]:
+    """The queues that the spec of an app declares, in id order."""
+    return _queues(db, db.execute(OF_APP, (app,)).fetchall())
+
+
 def dead_letters_of(db: apsw.Connection, queue_id: str) -> str | None:
     """The queue that was made for the dead letters of this one."""
     found: str | None = db.execute(DEAD_LETTERS_OF, (queue_id,)).get
@@ -266,6 +289,7 @@ def _queue(db: apsw.Connection, row: Any) -> Queue | None:
     queue = Queue(*row)
     queue.mutable, queue.paused = bool(queue.mutable), bool(queue.paused)
     queue.saved = queue.counters
+    queue.judge = None if queue.rules is None else judging.of_rules(queue.rules)
     queue.consumers = consumers.of_queue(db, queue.queue_id)
     return queue
 

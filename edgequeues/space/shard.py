@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from edgequeues.core import leases
 from edgequeues.models import LEASE_MS_MAX
-from edgequeues.space import attempts, consumers, dedup, deliveries, queues, retention, store
+from edgequeues.space import attempts, consumers, dedup, deliveries, queues, results, retention, store
 from edgequeues.space.base import UNREAD
 from edgequeues.space.dead_verbs import DeadVerbs
+from edgequeues.space.ingest_verbs import IngestVerbs
 from edgequeues.space.log_verbs import LogVerbs
+from edgequeues.space.spec_verbs import SpecVerbs
 from edgequeues.space.work_verbs import WorkVerbs
 
 FILLED_TOGETHER = 10  # consumers that share the entries one turn gives to new ones
@@ -15,7 +17,7 @@ TIDY_PAUSE_MS = 60_000
 TIDY_ROWS = 1_000  # of what is only remembered for a while, removed in one turn
 
 
-class SpaceShard(LogVerbs, WorkVerbs, DeadVerbs):
+class SpaceShard(LogVerbs, WorkVerbs, DeadVerbs, SpecVerbs, IngestVerbs):
     """The queues of one space."""
 
     # -- life -------------------------------------------------------------------------------------------
@@ -85,7 +87,8 @@ class SpaceShard(LogVerbs, WorkVerbs, DeadVerbs):
     def _tidy(self, at: int) -> None:
         """Forget keys and leases whose time is over."""
         dedup.sweep(self.db, at, TIDY_ROWS)
+        results.sweep(self.db, at, TIDY_ROWS)
         attempts.sweep(self.db, at - LEASE_MS_MAX, TIDY_ROWS)
-        soonest = dedup.soonest(self.db)
-        if soonest is not None:
-            self._alarm_in(max(soonest - at, TIDY_PAUSE_MS))
+        for soonest in (dedup.soonest(self.db), results.soonest(self.db)):
+            if soonest is not None:
+                self._alarm_in(max(soonest - at, TIDY_PAUSE_MS))

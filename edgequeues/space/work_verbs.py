@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar
 
 import msgspec
@@ -34,6 +35,7 @@ from edgequeues.models import (
     Verdict,
 )
 from edgequeues.space import consumers, deliveries, explaining, log, standings
+from edgequeues.space import results as kept
 from edgequeues.space.append import check_priorities
 from edgequeues.space.base import DEFAULT, SpaceBase
 from edgequeues.space.consumers import Consumer
@@ -166,12 +168,26 @@ class WorkVerbs(SpaceBase):
         self._worked(desk)
         return Pulled(given, False, found.counts.unfinished)
 
-    def ack(self, queue: str, tokens: Sequence[str], *, even_stale: bool = False) -> list[Verdict]:
-        """Finish messages. `even_stale`: also by a lease that is no longer the newest."""
+    def ack(
+        self,
+        queue: str,
+        tokens: Sequence[str],
+        *,
+        even_stale: bool = False,
+        results: Mapping[str, str] = MappingProxyType({}),
+    ) -> list[Verdict]:
+        """Finish messages. `even_stale`: also by a lease that is no longer the newest.
+
+        results: JSON by token, of what came of it, kept for those who send the message again.
+        """
         self._settle()
         row = self._require(queue)
-        desk = self._desk(row)
-        verdicts = desk.ack(self._leases(row, tokens), even_stale=even_stale)
+        desk, leases = self._desk(row), self._leases(row, tokens)
+        verdicts = desk.ack(leases, even_stale=even_stale)
+        for token, lease, verdict in zip(tokens, leases, verdicts, strict=True) if results else ():
+            if token in results and lease is not None and verdict == "done":
+                kept.put(self.db, lease.position, results[token], self._time())
+                self._alarm_in(kept.KEPT_MS)
         self._worked(desk)
         return verdicts
 

@@ -1,0 +1,195 @@
+"""The verb that has a spec hold: its queues are made, changed and removed, unless messages would be lost by that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec.structs import replace
+
+from edgequeues.core import attrs, jsontext
+from edgequeues.core.errors import SpecConflict
+from edgequeues.models import ENTRY_BYTES_MAX
+from edgequeues.space import consumers, deadletters, deliveries, log, queues, retention
+from edgequeues.space.base import DEFAULT, SpaceBase
+from edgequeues.space.consumers import Consumer
+from edgequeues.space.queues import Queue
+from edgequeues.spec import planning
+from edgequeues.spec.ir import QueueSpec, Spec
+from edgequeues.spec.planning import Plan
+from edgequeues.spec.values import Applied, QueueChange
+from shards.shard import grows
+
+LOOKED_AT = 1_000  # unfinished messages that are compared with a new type
+LOOKED_AT_BYTES = 4 * ENTRY_BYTES_MAX
+
+
+class SpecVerbs(SpaceBase):
+    """A spec is that of an app; several apps may share a space."""
+
+    @grows
+    def apply(self, spec: Spec, *, dry_run: bool = False) -> Applied:
+        """Have a spec hold instead of the app's earlier one. dry_run: only say what that would do.
+
+        The spec is valid by itself. Raises SpecConflict with all that speaks against it, and then nothing is changed.
+        """
+        self._settle()
+        plans = planning.plans(spec)
+        before = {row.name or row.queue_id: row for row in queues.of_app(self.db, spec.app)}
+        gone = [self._require(row.queue_id) for name, row in before.items() if name not in plans]
+        conflicts = [text for name, plan in plans.items() for text in self._conflicts(spec.app, name, plan)]
+        conflicts += [text for row in gone for text in self._why_kept(row)]
+        if conflicts:
+            raise SpecConflict("; ".join(conflicts))
+        changes = [self._change(name, plan) for name, plan in plans.items()]
+        changes += [QueueChange(row.name or row.queue_id, "removed") for row in gone]
+        if not dry_run:
+            self._pass()
+            self._carry_out(spec.app, plans, gone)
+        return Applied(spec.app, changes)
+
+    def _carry_out(self, app: str, plans: dict[str, Plan], gone: list[Queue]) -> None:
+        for row in gone:
+            self._remove_empty(row)
+        # What is there already goes first: a new queue's dead letters must not seem to come round by rules of before.
+        for name, plan in sorted(plans.items(), key=lambda one: self._find(one[0]) is None):
+            row = self._find(name)
+            if row is None:
+                row = self._make_worked(name, plan.config, plan.rules)
+            else:
+                self._reconfigured(row, replace(plan.config, paused=row.paused))
+                row = self._require(name)
+                self._give_rules(row, plan)
+            queues.govern(self.db, row, app, plan.text)
+        for name in plans:
+            row = self._require(name)
+            self._check_graves(row, [one.config for one in row.consumers])
+
+    def _remove_empty(self, row: Queue) -> None:
+        """Forget a queue that holds nothing. Its keys go by time: no other queue will have its id."""
+        assert not row.entries
+        for one in row.consumers:
+            consumers.remove(self.db, one.consumer_id)
+        queues.remove(self.db, row)
+        self._forget_queues()
+
+    def _give_rules(self, row: Queue, plan: Plan) -> None:
+        """Give the consumer `default` the rules of a plan, or make it."""
+        found = _default(row)
+        if found is not None and found.config.ordering != plan.rules.ordering:
+            assert not found.counts.unfinished
+            row.consumers.remove(found)
+            consumers.remove(self.db, found.consumer_id)
+            self._make_consumer(row, DEFAULT, plan.rules, start="new")
+        elif found is None:
+            self._make_consumer(row, DEFAULT, plan.rules, start="beginning")
+        else:
+            rules = replace(
+                plan.rules,
+                lapse_delay_ms=found.config.lapse_delay_ms,
+                starvation_after_ms=found.config.starvation_after_ms,
+                dead_letter_body=found.config.dead_letter_body,
+                facts=found.config.facts,
+            )
+            consumers.configure(self.db, found, rules)
+
+    # -- what it would do -------------------------------------------------------------------------------
+
+    def _change(self, name: str, plan: Plan) -> QueueChange:
+        row = self._find(name)
+        if row is None:
+            return QueueChange(name, "made")
+        fields = planning.fields_changed(_spec_of(row), plan.spec)
+        return QueueChange(name, "changed" if fields or row.rules is None else "same", fields)
+
+    # -- what speaks against it -------------------------------------------------------------------------
+
+    def _conflicts(self, app: str, name: str, plan: Plan) -> Iterator[str]:
+        """Why a queue cannot become what it is to be."""
+        row = self._find(name)
+        if row is None:
+            taken = queues.owner(self.db, name)
+            if taken is not None:
+                yield f"queue {name}: the name counts as the same as that of {self._require(taken).name}"
+            return
+        if row.app not in (None, app):
+            yield f"queue {name}: app {row.app} declares it"
+        elif row.kind != "work":
+            yield f"queue {name}: it is a log, and a queue of a spec is worked; give it another name"
+        else:
+            yield from self._conflicts_with(row, plan)
+
+    def _conflicts_with(self, row: Queue, plan: Plan) -> Iterator[str]:
+        """Why the messages that a queue holds do not let it change so."""
+        found = _default(row)
+        unfinished = 0 if found is None else found.counts.unfinished
+        if found is not None and unfinished and found.config.ordering != plan.rules.ordering:
+            yield (
+                f"queue {row.name}: {unfinished} unfinished messages are in {found.config.ordering} order, and cannot"
+                f" be put in {plan.rules.ordering} order; finish or purge them first"
+            )
+        aged = self._aged_by(row, plan.config.max_age_ms)
+        if aged:
+            yield (
+                f"queue {row.name}: {aged}; finish them first, or give retention.max_age_seconds more"
+            )
+        old = _spec_of(row)
+        new_type = plan.spec.message_type
+        if found is not None and unfinished and not planning.takes_all(old and old.message_type, new_type):
+            yield from self._unfit(row, found, plan)
+
+    def _aged_by(self, row: Queue, max_age_ms: int | None) -> str | None:
+        """What would be lost if messages lived no longer than that; None: nothing."""
+        at = self._time()
+        if max_age_ms is None or (row.max_age_ms is not None and row.max_age_ms <= max_age_ms):
+            return None
+        oldest = log.oldest_live(self.db, row.queue_id, at, retention.aged_ts(row, at))
+        if oldest is None or oldest > at - max_age_ms:
+            return None
+        return f"messages up to {(at - oldest) // 1_000} s old would expire at once"
+
+    def _unfit(self, row: Queue, consumer: Consumer, plan: Plan) -> Iterator[str]:
+        """Say so where unfinished messages are not of the type that is to be."""
+        assert plan.spec.message_type is not None
+        check = attrs.checker(plan.spec.message_type)
+        some = deliveries.some(self.db, consumer.consumer_id, LOOKED_AT + 1)
+        if len(some) > LOOKED_AT or sum(one.size for one in some) > LOOKED_AT_BYTES:
+            yield (
+                f"queue {row.name}: {consumer.counts.unfinished} unfinished messages are of another message_type, too"
+                " many to look at; finish them first, or have the new type take all of the old one"
+            )
+            return
+        faults = []
+        for one in some:
+            entry = log.at(self.db, one.position)
+            fault = None if entry is None else check(jsontext.value(entry.data))
+            if entry is not None and fault is not None:
+                faults.append(f"{entry.id} ({fault})")
+        if faults:
+            yield (
+                f"queue {row.name}: {len(faults)} unfinished messages are not of the new message_type, the first is"
+                f" {faults[0]}; finish or delete them first"
+            )
+
+    def _why_kept(self, row: Queue) -> Iterator[str]:
+        """Why a queue that the spec has no more cannot be removed."""
+        name = row.name or row.queue_id
+        entries, _ = retention.live(self.db, row, self._time())
+        if entries:
+            yield f"queue {name}: it holds {entries} messages; finish, replay or purge them before you leave it out"
+        elif row.entries:
+            yield f"queue {name}: its expired messages are still being removed; try again in a minute"
+        letters = deadletters.waiting_from(self.db, row.queue_id)
+        if letters:
+            yield (
+                f"queue {name}: {letters} dead letters come from it and could not be replayed any more; replay or purge"
+                " them before you leave it out"
+            )
+
+
+def _default(row: Queue) -> Consumer | None:
+    return next((one for one in row.consumers if one.name == DEFAULT), None)
+
+
+def _spec_of(row: Queue) -> QueueSpec | None:
+    return None if row.rules is None else msgspec.json.decode(row.rules, type=QueueSpec)

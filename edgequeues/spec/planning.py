@@ -1,0 +1,97 @@
+"""From a spec to settings: what each of its queues is, and by which rules its consumer is given messages."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from edgequeues.core.attrs import AttrType
+from edgequeues.core.backoff import Backoff
+from edgequeues.models import WORK_QUEUE, ConsumerConfig, QueueConfig
+from edgequeues.spec.ir import Delivery, MessageType, QueueSpec, Spec
+
+
+class Plan(NamedTuple):
+    """A queue as a spec declares it. rules: its JSON, as it is kept with the queue."""
+
+    spec: QueueSpec
+    config: QueueConfig
+    rules: ConsumerConfig
+    text: str
+
+
+def plans(spec: Spec) -> dict[str, Plan]:
+    """The queues of a spec, by name."""
+    graves = {one.delivery.dead_letter_queue for one in spec.queues.values()}
+    return {name: _plan(name, one, is_grave=name in graves) for name, one in spec.queues.items()}
+
+
+def _plan(name: str, spec: QueueSpec, *, is_grave: bool) -> Plan:
+    retention, delivery = spec.retention, spec.delivery
+    age_s = retention.max_age_seconds
+    config = replace(
+        WORK_QUEUE,
+        name=name,
+        max_age_ms=None if age_s is None else age_s * 1_000,
+        depth_max=retention.max_depth,
+        delay_ms=spec.delay_ms,
+    )
+    rules = ConsumerConfig(
+        ordering=spec.ordering,
+        lease_ms=delivery.lease_ms,
+        batch=delivery.batch,
+        attempts_max=delivery.max_attempts,
+        backoff=Backoff(
+            delivery.initial_backoff_ms, delivery.max_backoff_ms, delivery.backoff_ms, delivery.jitter
+        ),
+        dead_letters=delivery.dead_letter_queue,
+    )
+    if is_grave and delivery == Delivery():
+        # Nothing is said of how dead letters are worked: then they are not given up a second time.
+        rules = replace(rules, attempts_max=None, dead_letters="")
+    return Plan(spec, config, rules, msgspec.json.encode(spec).decode())
+
+
+def fields_changed(old: QueueSpec | None, new: QueueSpec) -> list[str]:
+    """The fields of a queue's spec that are other than they were, as `retention.max_depth`."""
+    if old is None:
+        return []
+    found = []
+    for name in QueueSpec.__struct_fields__:
+        before, after = getattr(old, name), getattr(new, name)
+        if before == after:
+            continue
+        if isinstance(before, msgspec.Struct) and type(before) is type(after):
+            inner = type(before).__struct_fields__
+            found += [f"{name}.{one}" for one in inner if getattr(before, one) != getattr(after, one)]
+        else:
+            found.append(name)
+    return found
+
+
+def takes_all(old: MessageType | None, new: MessageType | None) -> bool:
+    """Is every message of the old type one of the new type, too?"""
+    if new is None:
+        return True
+    if old is None or not old.keys() <= new.keys():
+        return False
+    fresh = [one for name, one in new.items() if name not in old]
+    return all(_may_miss(one) for one in fresh) and all(_wider(old[name], new[name]) for name in old)
+
+
+def _may_miss(attr: AttrType) -> bool:
+    return attr.optional or attr.default is not None
+
+
+def _wider(old: AttrType, new: AttrType) -> bool:
+    if _may_miss(old) and not _may_miss(new):
+        return False
+    if new.type == "json" or (old.type, new.type) in (("int", "float"), ("enum", "string")):
+        return True
+    if old.type != new.type:
+        return False
+    if old.type == "enum":
+        return set(old.values) <= set(new.values)
+    return old.of == new.of or (old.of is not None and new.of is not None and _wider(old.of, new.of))

@@ -1,0 +1,52 @@
+"""Values that the verbs about specs and webhooks take and give."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from edgequeues.models import NewEntry
+
+MessageState = Literal["queued", "dead", "replayed", "processed", "finished"]
+
+
+class Arriving(Struct, frozen=True):
+    """A message from outside that may have come before: if a message of any of these keys did.
+
+    keys: unique in the queue that it goes to. fault: why it is to be a dead letter at once.
+    """
+
+    entry: NewEntry
+    keys: tuple[str, ...] = ()
+    fault: str | None = None
+
+
+class Taken(Struct, frozen=True):
+    """What became of a message from outside.
+
+    id: of the message; "" where it was filtered. outcome: `queued`; `dead`: not of the queue's type, see `error`;
+    `filtered`; `duplicate`: it came before. state, then: `queued` and unfinished, `dead`, `replayed` as another
+    message, `processed` with `result` (JSON), or `finished`, and no result was kept.
+    """
+
+    id: str
+    outcome: Literal["queued", "dead", "filtered", "duplicate"]
+    state: MessageState | None = None
+    result: str | None = None
+    error: str | None = None
+
+
+class QueueChange(Struct, frozen=True):
+    """What a spec does to a queue. fields: what is other than it was, as `retention.max_depth`."""
+
+    queue: str
+    change: Literal["made", "changed", "removed", "same"]
+    fields: list[str] = []
+
+
+class Applied(Struct, frozen=True):
+    """What a spec did, or would do."""
+
+    app: str
+    queues: list[QueueChange]

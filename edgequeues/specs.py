@@ -1,0 +1,172 @@
+"""The specs that hold on this server, and the webhooks they declare. Rows of control.db, compiled."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
+
+import trio
+from msgspec import Struct
+
+from edgequeues.control import Control, SpecRow
+from edgequeues.core.dxn import Dxn
+from edgequeues.core.errors import HookBlocked, HookNotFound, HookTaken, InvalidSpec, SpecNotFound
+from edgequeues.router import Router
+from edgequeues.space.shard import SpaceShard
+from edgequeues.spec import ir
+from edgequeues.spec.check import Allowed, check
+from edgequeues.spec.faults import render
+from edgequeues.spec.hooks import Hook, verifier_of
+from edgequeues.spec.ir import Spec
+from edgequeues.spec.values import Applied
+from shards.clock import Clock
+
+log = logging.getLogger("edgequeues.specs")
+
+
+class HookInfo(Struct, frozen=True):
+    """A webhook as listed. counts: what became of its calls since the server started, by outcome.
+
+    state: `blocked`: what it needs is not there, so its calls are answered 503; `why` says more.
+    """
+
+    name: str
+    space: str
+    app: str
+    queue: str | None
+    state: Literal["open", "blocked"]
+    why: str | None
+    counts: dict[str, int]
+
+
+class Held(Struct):
+    """A spec that holds. why: for what reason its webhooks are not served."""
+
+    row: SpecRow
+    spec: Spec
+    hooks: dict[str, Hook]
+    why: str | None = None
+
+
+class Specs:
+    """All specs of a server. allowed: what of the server's surroundings they may use."""
+
+    def __init__(self, control: Control, router: Router, clock: Clock, allowed: Allowed) -> None:
+        self._control = control
+        self._router = router
+        self._clock = clock
+        self._allowed = allowed
+        self._held: dict[tuple[str, str], Held] = {}  # by space and app
+        self._by_name: dict[str, Held] = {}  # which spec declares a webhook
+        self._one_at_a_time = trio.Lock()
+        for row in control.specs():
+            self._restore(row)
+
+    def _restore(self, row: SpecRow) -> None:
+        """Have a spec hold as it did before the server stopped; without its webhooks, where they cannot be served."""
+        spec = ir.decode(row.ir.encode())
+        faults = check(spec, self._allowed)
+        if faults:
+            why = "; ".join(fault.what for fault in faults)
+            log.error("the webhooks of app %s in space %s are blocked: %s", row.app, row.space, why)
+            self._hold(Held(row, spec, {}, why))
+        else:
+            self._hold(Held(row, spec, self._compiled(row.space, spec)))
+
+    # -- changing ---------------------------------------------------------------------------------------
+
+    async def apply(self, space: str, spec: Spec, origin: str, *, dry_run: bool = False) -> Applied:
+        """Have a spec hold in a space; its queues are made, its webhooks served once this returns.
+
+        origin: where it comes from, in words. dry_run: only say what that would do.
+        Raises InvalidSpec, HookTaken, SpecConflict, ControlError, and as `Router.make` does.
+        """
+        faults = check(spec, self._allowed)
+        if faults:
+            raise InvalidSpec("\n".join(render(fault) for fault in faults))
+        async with self._one_at_a_time:
+            for name in spec.webhooks:
+                other = self._by_name.get(name)
+                if other is not None and (other.row.space, other.row.app) != (space, spec.app):
+                    raise HookTaken(f"webhook {name} of {origin}: {other.row.origin} declares it, too")
+            ref = await self._router.make(_home(space, spec))
+            applied = await ref.call(SpaceShard.apply, spec, dry_run=dry_run)
+            if not dry_run:
+                row = SpecRow(space, spec.app, origin, ir.encode(spec).decode(), self._clock.now_ms())
+                self._control.put_spec(row)
+                self._forget(space, spec.app)
+                self._hold(Held(row, spec, self._compiled(space, spec)))
+        return applied
+
+    async def remove(self, space: str, app: str, *, dry_run: bool = False) -> Applied:
+        """Have the spec of an app hold no more: its queues, which must be empty, go.
+
+        Raises SpecNotFound, SpecConflict, ControlError.
+        """
+        async with self._one_at_a_time:
+            held = self.require(space, app)
+            nothing = Spec(version=0, app=app)
+            ref = await self._router.make(_home(space, held.spec))
+            applied = await ref.call(SpaceShard.apply, nothing, dry_run=dry_run)
+            if not dry_run:
+                self._control.remove_spec(space, app)
+                self._forget(space, app)
+        return applied
+
+    def _compiled(self, space: str, spec: Spec) -> dict[str, Hook]:
+        environment = self._allowed.environment
+        return {
+            name: Hook(name, space, spec.app, hook, spec.queues[hook.queue], verifier_of(hook, environment))
+            for name, hook in spec.webhooks.items()
+            if hook.queue is not None
+        }
+
+    def _hold(self, held: Held) -> None:
+        self._held[held.row.space, held.row.app] = held
+        self._by_name |= dict.fromkeys(held.spec.webhooks, held)
+
+    def _forget(self, space: str, app: str) -> None:
+        held = self._held.pop((space, app), None)
+        for name in () if held is None else held.spec.webhooks:
+            del self._by_name[name]
+
+    # -- looking ----------------------------------------------------------------------------------------
+
+    def hook(self, name: str, space: str | None = None) -> Hook:
+        """The webhook of this name. Raises HookNotFound, HookBlocked."""
+        held = self._by_name.get(name)
+        if held is None or space not in (None, held.row.space):
+            raise HookNotFound(f"webhook {name[:128]}")
+        if held.why is not None:
+            raise HookBlocked(f"webhook {name}")
+        return held.hooks[name]
+
+    def require(self, space: str, app: str) -> Held:
+        """The spec of an app. Raises SpecNotFound."""
+        held = self._held.get((space, app))
+        if held is None:
+            raise SpecNotFound(f"app {app} in space {space}")
+        return held
+
+    def of_space(self, space: str) -> list[Held]:
+        """The specs that hold in a space, by app."""
+        return [held for (name, _), held in sorted(self._held.items()) if name == space]
+
+    def hooks(self) -> list[HookInfo]:
+        """All webhooks, by name."""
+        return [_info(name, held) for name, held in sorted(self._by_name.items())]
+
+
+def _home(space: str, spec: Spec) -> Dxn:
+    """An address in the space: of any queue, since all of them are in one shard."""
+    return Dxn(space=space, queue=next(iter(spec.queues), "default"))
+
+
+def _info(name: str, held: Held) -> HookInfo:
+    hook = held.hooks.get(name)
+    queue = held.spec.webhooks[name].queue
+    state: Literal["open", "blocked"] = "blocked" if hook is None else "open"
+    return HookInfo(
+        name, held.row.space, held.row.app, queue, state, held.why, {} if hook is None else dict(hook.counts)
+    )

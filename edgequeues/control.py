@@ -257,7 +257,8 @@ class Control:
     def specs(self) -> list[SpecRow]:
         """All specs that hold, by space and app. Raises ControlError."""
         try:
-            return [SpecRow(*row) for row in self._db.execute(SPECS).fetchall()]
+            rows: list[tuple[Any, ...]] = self._db.execute(SPECS).fetchall()
+            return [SpecRow(*row) for row in rows]
         except apsw.Error as error:
             raise _unusable(self._path, error) from error
 

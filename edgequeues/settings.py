@@ -141,7 +141,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     spec: Annotated[
         list[str],
         Meta(
-            description="Files of specs that hold from the start, each with `=SPACE` or in the space of its app's name."
+            description="Files of specs that hold from the start, each with `=SPACE`, or in the space of its app."
         ),
     ] = []
     secrets_env: Annotated[
@@ -157,8 +157,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     public_base_url: Annotated[
         str,
         Meta(
-            description="How the server is reached from outside, as `https://hooks.example.com`; some webhooks sign it. "
-            "Without it, what the Host header says counts."
+            description="How the server is reached from outside, as `https://hooks.example.com`; some webhooks "
+            "sign it. Without it, the Host header counts."
         ),
     ] = ""
     trusted_proxies: Annotated[
@@ -166,7 +166,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Meta(description="Addresses and networks of proxies whose X-Forwarded-For is believed."),
     ] = []
     hook_body_bytes_max: Annotated[
-        int, Meta(ge=1024, le=4 * MIB, description="Bytes a webhook's body may have, also when it is unpacked.")
+        int,
+        Meta(ge=1024, le=4 * MIB, description="Bytes a webhook's body may have, also when it is unpacked."),
     ] = MIB
     spaces_max: Annotated[
         int,
@@ -214,7 +215,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             except ValueError as error:
                 raise ValueError(f"trusted_proxies: {proxy!r} is no address or network: {error}") from error
         if self.public_base_url and not self.public_base_url.startswith(("http://", "https://")):
-            raise ValueError(f"public_base_url: {self.public_base_url!r} begins with neither http:// nor https://")
+            raise ValueError(
+                f"public_base_url: {self.public_base_url!r} begins with neither http:// nor https://"
+            )
         for origin in self.cors_origins:
             if not is_origin(origin):
                 raise ValueError(

@@ -193,13 +193,13 @@ class HookTaken(EdgeQueuesError):
 
 
 class BadSignature(EdgeQueuesError):
-    """The request is not signed as this webhook wants it. Compare the secret on both sides; the server's log says more."""
+    """The request is not signed as this webhook wants it. Compare the secrets; the server's log says more."""
 
     code = "bad_signature"
 
 
 class SpecConflict(EdgeQueuesError):
-    """Messages would be lost or stranded, so the spec was not applied. Do what is said, or keep the queue as it is."""
+    """Messages would be lost or stranded, so nothing was applied. Do what is said, or keep the queue as it is."""
 
     code = "spec_conflict"
 

@@ -24,7 +24,7 @@ from edgequeues.core.errors import (
     QueueNotFound,
 )
 from edgequeues.core.signatures import Signed
-from edgequeues.http import hook_body, params, problems
+from edgequeues.http import hook_body, problems
 from edgequeues.http.hook_body import FORM, Sources
 from edgequeues.http.problems import Forbidden, NotReady
 from edgequeues.http.routes import Dialect, Request, Response, Route

@@ -30,9 +30,7 @@ EVENTS = b"text/event-stream"
 _RANGE = frozenset(("after", "before", "limit", "reverse", "type", "since", "until", "id", "wait"))
 
 
-def dialect(
-    router: Router, waits: Waits, held: Specs, *, body_bytes_max: int = BODY_BYTES_MAX
-) -> Dialect:
+def dialect(router: Router, waits: Waits, held: Specs, *, body_bytes_max: int = BODY_BYTES_MAX) -> Dialect:
     """The protocol. `waits` ends the long polls and subscriptions when the server stops."""
     table = [
         *_writing(router, waits, body_bytes_max),

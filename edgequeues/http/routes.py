@@ -74,9 +74,9 @@ class Budget:
 class Request:
     """One request. The body arrives while it is read, once: by `body` or by `piece`.
 
-    head: as it came, where a server took it in. caller: who asks. cors: headers for the web page that asks, if one does. receive: ASGI's; if it has a function
-    `come` that returns a message which is there already, or None, then no deadline is set for that. budget: what a
-    whole body is taken from until `release`.
+    head: as it came, where a server took it in. caller: who asks. cors: headers for the web page that asks, if one
+    does. receive: ASGI's; if it has a function `come` that returns a message which is there already, or None, then no
+    deadline is set for that. budget: what a whole body is taken from until `release`.
     """
 
     __slots__ = (

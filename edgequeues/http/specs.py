@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TypeVar
 
-import msgspec
-
 from edgequeues.control import ControlError
 from edgequeues.core import jsontext
 from edgequeues.core.errors import InvalidSpec

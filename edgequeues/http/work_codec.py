@@ -27,9 +27,9 @@ from edgequeues.models import (
     Start,
 )
 from edgequeues.space import profiles
-from edgequeues.space.results import BYTES_MAX as RESULT_BYTES_MAX
 from edgequeues.space.explaining import Peeked
 from edgequeues.space.letters import Envelope
+from edgequeues.space.results import BYTES_MAX as RESULT_BYTES_MAX
 
 S = TypeVar("S", bound=Struct)
 

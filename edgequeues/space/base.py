@@ -325,9 +325,7 @@ class SpaceBase(Rows):
             return None
         # Where it is gone and its name as good as taken, they go to the queue's own.
         if named is not None and (self._find(named) or queues.owner(self.db, named) is None):
-            return self._find(named) or self._make_worked(
-                named, letters.CONFIG, letters.consumer_for(rules)
-            )
+            return self._find(named) or self._make_worked(named, letters.CONFIG, letters.consumer_for(rules))
         own = self._own_grave(source)
         if own is not None:
             return own

@@ -83,7 +83,10 @@ SUMMARIES = (
     " WHERE entry_id IN (SELECT value FROM json_each(?))"
 )
 REMOVE = "DELETE FROM dead_letters WHERE entry_id = ?"
-FROM_ENTRY = "SELECT replayed_ts FROM dead_letters WHERE source_id = ? AND source_entry = ? ORDER BY entry_id DESC LIMIT 1"
+FROM_ENTRY = (
+    "SELECT replayed_ts FROM dead_letters WHERE source_id = ? AND source_entry = ?"
+    " ORDER BY entry_id DESC LIMIT 1"
+)
 WAITING_FROM = "SELECT count(*) FROM dead_letters WHERE source_id = ? AND replayed_ts IS NULL"
 
 # -- by filter: every row is looked at and says whether it is wanted, so that a turn can stop anywhere ------

@@ -55,12 +55,11 @@ class SpecVerbs(SpaceBase):
         for name, plan in sorted(plans.items(), key=lambda one: self._find(one[0]) is None):
             row = self._find(name)
             if row is None:
-                row = self._make_worked(name, plan.config, plan.rules)
+                self._make_worked(name, plan.config, plan.rules)
             else:
                 self._reconfigured(row, replace(plan.config, paused=row.paused))
-                row = self._require(name)
-                self._give_rules(row, plan)
-            queues.govern(self.db, row, app, plan.text)
+                self._give_rules(self._require(name), plan)
+            queues.govern(self.db, self._require(name), app, plan.text)
         for name in plans:
             row = self._require(name)
             self._check_graves(row, [one.config for one in row.consumers])
@@ -130,12 +129,11 @@ class SpecVerbs(SpaceBase):
             )
         aged = self._aged_by(row, plan.config.max_age_ms)
         if aged:
-            yield (
-                f"queue {row.name}: {aged}; finish them first, or give retention.max_age_seconds more"
-            )
+            yield (f"queue {row.name}: {aged}; finish them first, or give retention.max_age_seconds more")
         old = _spec_of(row)
         new_type = plan.spec.message_type
-        if found is not None and unfinished and not planning.takes_all(old and old.message_type, new_type):
+        old_type = None if old is None else old.message_type
+        if found is not None and unfinished and not planning.takes_all(old_type, new_type):
             yield from self._unfit(row, found, plan)
 
     def _aged_by(self, row: Queue, max_age_ms: int | None) -> str | None:
@@ -182,8 +180,8 @@ class SpecVerbs(SpaceBase):
         letters = deadletters.waiting_from(self.db, row.queue_id)
         if letters:
             yield (
-                f"queue {name}: {letters} dead letters come from it and could not be replayed any more; replay or purge"
-                " them before you leave it out"
+                f"queue {name}: {letters} dead letters come from it and could not be replayed any more; replay or"
+                " purge them before you leave it out"
             )
 
 

@@ -62,7 +62,9 @@ def spec_of(content: bytes, name: str, allowed: Allowed | None = None) -> Spec:
 
 
 def _parsed(content: bytes, name: str, allowed: Allowed | None) -> Spec:
-    from edgequeues.spec.parse import parse  # and the parser with it, which a server that is given JSON never needs
+    from edgequeues.spec.parse import (
+        parse,
+    )  # and the parser with it, which a server that is given JSON never needs
 
     try:
         text = content.decode()

@@ -9,17 +9,24 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any, NamedTuple
 
 from edgequeues.core import jsontext, signatures
-from edgequeues.core.attrs import kind
 from edgequeues.core.errors import EdgeQueuesError, InvalidMessage, TooLarge
-from edgequeues.core.expressions import Closure, Env, ExprError, bare_path, compile_expr
+from edgequeues.core.expression_reading import Closure
+from edgequeues.core.expression_values import truthy
+from edgequeues.core.expressions import Env, ExprError, bare_path, compile_expr
 from edgequeues.core.ids import check_idempotency_key
+from edgequeues.core.jsonwords import kind
 from edgequeues.core.signatures import Verifier
 from edgequeues.models import ENTRIES_MAX, ENTRY_BYTES_MAX, NewEntry
 from edgequeues.spec.ir import Expr, Fields, QueueSpec, WebhookSpec
-from edgequeues.spec.judging import text_of, truth
+from edgequeues.spec.judging import text_of
 from edgequeues.spec.values import Arriving
 
-OFFERED = ("payload", "headers", "source_ip", "received_at")  # the fields of a message, where nothing is said of them
+OFFERED = (
+    "payload",
+    "headers",
+    "source_ip",
+    "received_at",
+)  # the fields of a message, where nothing is said of them
 DIGEST = "sha256:"
 
 Network = IPv4Network | IPv6Network
@@ -98,16 +105,16 @@ class Hook:
         """
         env = call.env()
         try:
-            if self._filter is not None and not truth(self._filter(env)):
+            if self._filter is not None and not truthy(self._filter(env)):
                 return None
             if self._for_each is None:
                 return [self._one(call, env, call.text, "")]
             return list(self._each(call, self._for_each(env)))
-        except ExprError as error:
-            return [self.unfit(call.text, call.digest, str(error))]
+        except (ExprError, InvalidMessage) as error:
+            return [self.unfit(call.text, call.digest, _why(error))]
 
     def unfit(self, data: bytes, digest: str, fault: str, content_type: str | None = None) -> Delivered:
-        """A message of what came that will be a dead letter at once. Raises InvalidMessage where the queue makes none.
+        """A message that will be a dead letter at once. Raises InvalidMessage where the queue makes none.
 
         data: JSON. digest: of the body as it was sent, in hex.
         """
@@ -119,7 +126,7 @@ class Hook:
 
     def _each(self, call: Call, items: object) -> Iterator[Delivered]:
         if not isinstance(items, list):
-            raise ExprError(f"for_each: {kind(items)} where a list is needed")
+            raise InvalidMessage(f"for_each: {kind(items)} where a list is needed")
         if len(items) > ENTRIES_MAX:
             raise TooLarge(f"for_each: {len(items)} elements, at most {ENTRIES_MAX} are taken at once")
         texts = self._texts(call, items)
@@ -142,8 +149,7 @@ class Hook:
         except (ExprError, EdgeQueuesError) as error:
             if isinstance(error, TooLarge):
                 raise
-            why = error.detail if isinstance(error, EdgeQueuesError) else str(error)
-            return self.unfit(text, call.digest + suffix, why)
+            return self.unfit(text, call.digest + suffix, _why(error))
         if key is None:
             key = (call.sent_id or DIGEST + call.digest) + suffix
         keys = [f"{self.name}/{key}"]
@@ -212,6 +218,10 @@ def verifier_of(spec: WebhookSpec, environment: Mapping[str, str]) -> Verifier |
 def digest_of(body: bytes) -> str:
     """The digest of a body as it was sent, in hex."""
     return sha256(body).hexdigest()
+
+
+def _why(error: Exception) -> str:
+    return error.detail if isinstance(error, EdgeQueuesError) else str(error)
 
 
 def _compiled(expr: Expr | None) -> Closure | None:

@@ -1,4 +1,4 @@
-"""What a queue's spec says of a message: whether it is wanted, whether it is of the type, and what is computed from it."""
+"""What a queue's spec says of a message: is it wanted, is it of the type, and what is computed from it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from edgequeues.core import attrs, jsontext
-from edgequeues.core.attrs import kind
 from edgequeues.core.errors import EdgeQueuesError, InvalidMessage
-from edgequeues.core.expressions import Closure, Env, ExprError, compile_expr
+from edgequeues.core.expression_reading import Closure
+from edgequeues.core.expression_values import truthy
+from edgequeues.core.expressions import Env, ExprError, compile_expr
 from edgequeues.core.ids import check_idempotency_key, check_key
+from edgequeues.core.jsonwords import kind
 from edgequeues.models import UNIX_MS_MAX, NewEntry
 from edgequeues.spec.ir import Expr, MessageType, QueueSpec
 
@@ -54,7 +56,10 @@ class Judge:
         return self.check is None and self._filter is None and not self._computed
 
     def all(self, entries: Sequence[NewEntry], at: int) -> list[Verdict]:
-        """What is to become of each at unix ms `at`. Raises InvalidMessage where one will not do and none is buried."""
+        """What is to become of each at unix ms `at`.
+
+        Raises InvalidMessage for one that will not do, where none is buried.
+        """
         verdicts = [self(entry, at) for entry in entries]
         if not self.buries:
             for index, verdict in enumerate(verdicts):
@@ -66,9 +71,9 @@ class Judge:
         """What is to become of a message at unix ms `at`."""
         value = jsontext.value(entry.data)
         fields = value if isinstance(value, dict) else {}
-        env = Env(attrs.with_defaults(self._type, fields), at / 1_000)
+        env = Env(attrs.with_defaults(self._type, fields) or fields, at / 1_000)
         try:
-            if self._filter is not None and not truth(self._filter(env)):
+            if self._filter is not None and not truthy(self._filter(env)):
                 return None
             fault = None if self.check is None else self.check(value)
             if fault is not None:
@@ -99,11 +104,6 @@ def of_rules(rules: str) -> Judge | None:
     """The judge of a queue whose row says this; None: nothing is ever to be said."""
     judge = Judge(msgspec.json.decode(rules, type=QueueSpec))
     return None if judge.is_idle else judge
-
-
-def truth(value: object) -> bool:
-    """Does a filter hold whose value this is? As in expressions: empty lists and objects count as true."""
-    return bool(value) or isinstance(value, list | dict)
 
 
 def text_of(value: object) -> str:

@@ -29,18 +29,16 @@ A path `p` is a list of keys and of positions from 0. A text is taken too: `"a.b
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from edgequeues.core.jsonwords import kind, quoted
+from edgequeues.core.attrs import INT_MAX, INT_MIN
+from edgequeues.core.jsonwords import did_you_mean, kind, quoted
 
 DEPTH_MAX = 64  # nodes inside nodes
 NODES_MAX = 1_000  # of one expression
 STEPS_MAX = 64  # of one path: data is nested no deeper
-
-INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 At = tuple[str | int, ...]  # where in the JSON of an expression
 Steps = list[str | int]  # a path in data
@@ -90,12 +88,6 @@ def one(node: Any, at: At, what: str = "an expression") -> tuple[str, Any]:
         raise ExprFault(at, f"{what} is an object with one key, this one has {len(node)}")
     [(key, value)] = node.items()
     return key, value
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean "x"?` where something known is close to `name`, else nothing."""
-    close = difflib.get_close_matches(name, sorted(known), n=1)
-    return f'; did you mean "{close[0]}"?' if close else ""
 
 
 def path_of(value: Any, at: At, *, empty: bool = False) -> Steps:

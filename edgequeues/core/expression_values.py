@@ -13,7 +13,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from edgequeues.core.expression_nodes import INT_MAX, INT_MIN, At
+from edgequeues.core.attrs import INT_MAX, INT_MIN
+from edgequeues.core.expression_nodes import At
 from edgequeues.core.jsonwords import kind
 
 TEXT_BYTES_MAX = 1024 * 1024  # of a text that an expression makes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from collections.abc import Iterable
@@ -26,7 +27,12 @@ def kind(value: object) -> str:
 
 def quoted(text: str) -> str:
     """`text` as a JSON string that can be written as UTF-8: halves of surrogate pairs stay escapes."""
-    whole = json.dumps(text, ensure_ascii=False)
+    return json_text(text)
+
+
+def json_text(value: object) -> str:
+    """The JSON of a value, written like `quoted`."""
+    whole = json.dumps(value, ensure_ascii=False)
     return _HALF_PAIR.sub(lambda half: f"\\u{ord(half[0]):04x}", whole)
 
 
@@ -39,3 +45,9 @@ def path_text(root: str, steps: Iterable[str | int]) -> str:
         else:
             parts.append(f".{step}" if _IDENTIFIER.fullmatch(step) else f"[{quoted(step)}]")
     return "".join(parts)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`; did you mean "x"?` where something known is close to `name`, else nothing."""
+    close = difflib.get_close_matches(name, sorted(known), n=1)
+    return f'; did you mean "{close[0]}"?' if close else ""

@@ -1,0 +1,208 @@
+"""From a text to blocks and values, or to the one place where it is no spec; the grammar is in grammar.lark."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from edgequeues.spec.expression_tree import FUNCTIONS
+from edgequeues.spec.faults import Fault, Lines, meant
+from edgequeues.spec.keys import BLOCKS
+from edgequeues.spec.tree import Block, Entry, Tree
+
+if TYPE_CHECKING:
+    from lark import Lark
+
+NESTING_MAX = 64  # of braces, and of other brackets
+
+# What brackets stand in: comments, strings, and what begins as one of them and does not end.
+_MARKS = re.compile(
+    r"//[^\r\n]*|#[^\r\n]*|/\*(?:[^*]|\*(?!/))*\*/"
+    r"""|"(?:[^"\\\r\n]|\\[^\r\n])*"|'(?:[^'\\\r\n]|\\[^\r\n])*'"""
+    r"|(?P<open>[{(\[])|(?P<close>[})\]])|(?P<endless>/\*)|(?P<quote>[\"'])"
+)
+_PAIRS = {"{": "}", "(": ")", "[": "]"}
+_HEAD = re.compile(r"([A-Za-z_]\w*)(?:[ \t]+[\w.-]+)?[ \t]*\Z")
+_NUMBER = re.compile(r"\d[\w.]*")
+_WORD = re.compile(r"[^\s{}()\[\],:]+")
+
+_OPERATORS = frozenset(
+    {"EQ", "NE", "LE", "GE", "LESS", "GREATER", "PLUS", "MINUS", "STAR", "SLASH", "OR", "AND", "IN"}
+)
+_SAID = {
+    "NAME": "a name", "QNAME": "a name", "STRING": 'a "text"', "COLON": "`:`", "LBRACE": "`{`", "RBRACE": "`}`",
+    "LPAR": "`(`", "RPAR": "`)`", "LSQB": "`[`", "RSQB": "`]`", "_COMMA": "`,`", "DOT": "`.`", "EQUALS": "`=`",
+    "QUESTION": "`?`", "GREATER": "`>`", "LESS": "`<`", "INT": "a number", "FLOAT": "a number",
+    "COMMAND": "`command`", "QUEUE": "`queue`", "$END": "the end of the text",
+}  # fmt: skip
+
+
+class SyntaxFault(Exception):
+    """This text is no spec."""
+
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+        super().__init__(fault.what)
+
+
+class _Opening(NamedTuple):
+    sign: str
+    at: int
+    indent: int  # of its line
+
+
+def read(lines: Lines) -> list[Entry | Block]:
+    """The blocks and entries of a text. Raises SyntaxFault."""
+    from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
+
+    _check_brackets(lines)
+    try:
+        found: object = parser().parse(lines.text)
+    except UnexpectedToken as error:
+        start = error.token.start_pos if error.token.type != "$END" else None
+        raise SyntaxFault(
+            _unexpected(lines, start, error.token.end_pos, error.accepts or error.expected)
+        ) from None
+    except UnexpectedCharacters as error:
+        raise SyntaxFault(_unexpected(lines, error.pos_in_stream, None, error.allowed or set())) from None
+    except UnexpectedEOF as error:
+        raise SyntaxFault(_unexpected(lines, None, None, set(error.expected))) from None
+    return cast("list[Entry | Block]", found)  # what Tree makes of it
+
+
+@lru_cache(maxsize=1)
+def parser() -> Lark:
+    """The parser, made once."""
+    from lark import Lark
+
+    grammar = files("edgequeues.spec").joinpath("grammar.lark").read_text("utf-8")
+    return Lark(
+        grammar,
+        parser="lalr",
+        lexer="contextual",
+        propagate_positions=True,
+        keep_all_tokens=True,
+        maybe_placeholders=False,
+        transformer=Tree(),
+    )
+
+
+def _check_brackets(lines: Lines) -> None:
+    """Raises SyntaxFault where brackets are nested too deep, or a comment or string does not end."""
+    braces = others = 0
+    for found in _MARKS.finditer(lines.text):
+        sign = found[0]
+        if found["endless"]:
+            raise _fault(
+                lines, found.start(), found.end(), "this comment does not end", "Close it with `*/`."
+            )
+        if found["quote"]:
+            raise _endless_string(lines, found.start())
+        if sign == "{":
+            braces += 1
+        elif sign == "}":
+            braces, others = braces - 1, 0
+        elif found["open"] or found["close"]:
+            others = max(others + (1 if found["open"] else -1), 0)
+        if max(braces, others) > NESTING_MAX:
+            what = f"nested more than {NESTING_MAX} deep"
+            raise _fault(lines, found.start(), found.end(), what, "Take some of it apart.")
+
+
+def _endless_string(lines: Lines, at: int) -> SyntaxFault:
+    rest = lines.text[at : at + len(lines.line(lines.place(at).line))]
+    end = at + len(re.split(r"[\r\n]", rest, maxsplit=1)[0])
+    remedy = r"Close it on its line; write `\n` for a line break, `\"` for a quote."
+    return _fault(lines, at, end, "this string does not end on its line", remedy)
+
+
+def _unexpected(lines: Lines, start: int | None, end: int | None, expected: set[str]) -> Fault:
+    """The fault for what cannot stand where it does. start: None: where the text ends."""
+    opening = _unclosed(lines.text, start)
+    if start is None and opening is not None:
+        remedy = f"Write the `{_PAIRS[opening.sign]}` that belongs to it."
+        return _fault(lines, opening.at, None, f"this `{opening.sign}` is not closed", remedy).fault
+    if start is None:
+        start = end = len(lines.text.rstrip())
+        found = "the end of the text"
+    else:
+        word = _WORD.match(lines.text, start)
+        end = end or (word.end() if word else start + 1)
+        found = (
+            f"`{lines.text[start:end]}`" if end - start <= 40 else f"`{lines.text[start : start + 40]}...`"
+        )
+    hint = _hint(lines.text, start, expected, opening)
+    what = f"{found} cannot stand here; {_wanted(expected)} can" if expected else f"{found} cannot stand here"
+    return _fault(lines, start, end, what, hint).fault
+
+
+def _hint(text: str, start: int, expected: set[str], opening: _Opening | None) -> str:
+    """What was probably meant."""
+    number = _NUMBER.match(text, start)
+    head = _HEAD.search(text, 0, opening.at) if opening and opening.sign == "{" else None
+    name = _HEAD.search(text, 0, start)
+    sign = text[start : start + 1]
+    hint = ""
+    if number and not {"INT", "FLOAT", "QNAME"}.isdisjoint(expected):
+        hint = "Numbers have neither units nor leading zeros; the key says the unit, as in `delay_ms: 5000`."
+    elif head and head[1] not in BLOCKS:
+        hint = meant(head[1], BLOCKS)
+    elif sign == "=" and "COLON" in expected:
+        hint = "Write `key: value`."
+    elif sign in ("&", "|"):
+        hint = f"Write `{sign}{sign}`."
+    elif sign == "(" and name:
+        hint = meant(name[1], FUNCTIONS)
+    elif opening and opening.sign != "{" and sign in _PAIRS.values():
+        hint = f"The `{opening.sign}` before it is not closed."
+    return hint
+
+
+def _unclosed(text: str, end: int | None) -> _Opening | None:
+    """The innermost bracket that is open at `end`; at the end of the text, the one that was forgotten.
+
+    That is the first whose partner begins a line that is less indented than its own: it closes another.
+    """
+    stack: list[_Opening] = []
+    forgotten: _Opening | None = None
+    for found in _MARKS.finditer(text, 0, len(text) if end is None else end):
+        if found["open"]:
+            stack.append(_Opening(found[0], found.start(), _indent(text, found.start())[0]))
+        elif found["close"] and stack:
+            opening = stack.pop()
+            indent, first = _indent(text, found.start())
+            if first and indent < opening.indent and forgotten is None:
+                forgotten = opening
+    if end is None and stack and forgotten is not None:
+        return forgotten
+    return stack[-1] if stack else None
+
+
+def _indent(text: str, at: int) -> tuple[int, bool]:
+    """How far the line of `at` is indented, and whether it begins there."""
+    start = max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
+    line = text[start : at + 1]
+    indent = len(line) - len(line.lstrip())
+    return indent, start + indent == at
+
+
+def _wanted(expected: set[str]) -> str:
+    """What could have stood there, in words."""
+    said = {_SAID[name] for name in expected if name in _SAID}
+    if {"NAME", "STRING", "INT"} <= expected:
+        said = {"a value"} | {
+            _SAID[name] for name in expected & {"RPAR", "RSQB", "RBRACE", "COMMAND", "QUEUE"}
+        }
+    elif {"NAME", "MAP_TO"} <= expected:
+        said = (said - {"a name"}) | {"a key"}
+    if len(expected & _OPERATORS) > 1:
+        said = (said - {"`<`", "`>`", "`?`", "`.`", "`[`"}) | {"an operator"}
+    ordered = sorted(said, key=lambda word: (word.startswith("`"), word))
+    *others, last = ordered or ["nothing"]
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _fault(lines: Lines, start: int, end: int | None, what: str, remedy: str) -> SyntaxFault:
+    return SyntaxFault(Fault((), what, remedy, lines.place(start, end)))

@@ -53,11 +53,11 @@ class SpecVerbs(SpaceBase):
             self._remove_empty(row)
         # What is there already goes first: a new queue's dead letters must not seem to come round by rules of before.
         for name, plan in sorted(plans.items(), key=lambda one: self._find(one[0]) is None):
-            row = self._find(name)
-            if row is None:
+            found = self._find(name)
+            if found is None:
                 self._make_worked(name, plan.config, plan.rules)
             else:
-                self._reconfigured(row, replace(plan.config, paused=row.paused))
+                self._reconfigured(found, replace(plan.config, paused=found.paused))
                 self._give_rules(self._require(name), plan)
             queues.govern(self.db, self._require(name), app, plan.text)
         for name in plans:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,7 +15,7 @@ from edgequeues.core.expression_values import truthy
 from edgequeues.core.expressions import Env, ExprError, compile_expr
 from edgequeues.core.ids import check_idempotency_key, check_key
 from edgequeues.core.jsonwords import kind
-from edgequeues.models import UNIX_MS_MAX, NewEntry
+from edgequeues.models import PRIORITY, UNIX_MS_MAX, NewEntry
 from edgequeues.spec.ir import Expr, MessageType, QueueSpec
 
 WORDS = {"low": 1, "normal": 4, "high": 7}  # priorities by name
@@ -125,8 +125,7 @@ def _compiled(expr: Expr | None) -> Closure | None:
 def _is_given(entry: NewEntry, name: str) -> bool:
     if name == "due":
         return entry.due is not None or entry.delay_ms is not None
-    default: Mapping[str, Any] = {"priority": NewEntry("").priority}
-    return getattr(entry, name) != default.get(name)
+    return entry.priority != PRIORITY if name == "priority" else getattr(entry, name) is not None
 
 
 def _key(value: object) -> str:

@@ -65,7 +65,8 @@ def dialect(ingress: Ingress) -> Dialect:
 
     async def hook(request: Request) -> Response:
         """Take what was sent; 2xx: it is on disk, or it was before, or it is not wanted."""
-        found = ingress.specs.hook(request.params["hook"], request.params.get("space"))
+        first, second = request.params["hook"], request.params.get("in_space")
+        found = ingress.specs.hook(first) if second is None else ingress.specs.hook(second, first)
         try:
             sent = await _proved(ingress, found, request)
             return await _taken(ingress, found, request, sent)
@@ -76,7 +77,7 @@ def dialect(ingress: Ingress) -> Dialect:
     return Dialect(
         "hooks",
         ("/hook/",),
-        [Route("POST", "/hook/{hook}", hook, None), Route("POST", "/hook/{space}/{hook}", hook, None)],
+        [Route("POST", "/hook/{hook}", hook, None), Route("POST", "/hook/{hook}/{in_space}", hook, None)],
         problems.refuse,
     )
 

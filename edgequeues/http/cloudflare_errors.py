@@ -41,6 +41,7 @@ _NUMBERS: Final[Mapping[type[BaseException], tuple[int, int]]] = {
     core.NameTaken: (409, 11009),
     core.NoConsumer: (405, METHOD),
     core.InvalidJson: (400, MALFORMED),
+    core.InvalidMessage: (400, SCHEMA),
     core.InvalidId: (400, QUEUE_ID),
     core.TooLarge: (413, BATCH_SIZE),
     core.RouteNotFound: (404, 7003),

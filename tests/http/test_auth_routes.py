@@ -8,7 +8,7 @@ import pytest
 
 from edgequeues.core.grants import VERBS, Verb
 from edgequeues.core.ids import ulid_to_hex
-from edgequeues.http import binding, cloudflare, dxos, native
+from edgequeues.http import binding, cloudflare, dxos, hooks, native
 from edgequeues.http.waits import Waits
 
 from .asgi import NDJSON, Client, Pairs
@@ -51,6 +51,13 @@ NEEDED: dict[tuple[str, str], Verb | None] = {
     ("GET", "/v1/{dxn}/dead"): "read",
     ("POST", "/v1/{dxn}/replay"): "push",
     ("POST", "/v1/{dxn}/purge"): "delete",
+    ("POST", "/hook/{hook}"): None,
+    ("POST", "/hook/{hook}/{in_space}"): None,
+    ("GET", "/v1/hooks"): "list",
+    ("GET", "/v1/spaces/{space}/specs"): "spec",
+    ("GET", "/v1/spaces/{space}/specs/{app}"): "spec",
+    ("PUT", "/v1/spaces/{space}/specs/{app}"): "spec",
+    ("DELETE", "/v1/spaces/{space}/specs/{app}"): "spec",
     ("GET", "/v1/spaces"): "list",
     ("GET", "/v1/spaces/{space}/queues"): "list",
     ("POST", "/spaces/{tag}/{space}/queue/{queue}"): "append",
@@ -99,8 +106,8 @@ async def status(client: Client, method: str, path: str, *headers: Header) -> in
 
 def test_every_route_is_in_the_list_above_with_its_verb() -> None:
     router = cast(Any, None)
-    dialects = [build(router, Waits()) for build in (native.dialect, dxos.dialect, cloudflare.dialect)]
-    dialects.append(binding.dialect(router))
+    dialects = [build(router, Waits()) for build in (dxos.dialect, cloudflare.dialect)]
+    dialects += [native.dialect(router, Waits(), router), binding.dialect(router), hooks.dialect(router)]
     there_are = {(route.method, route.template): route.verb for one in dialects for route in one.routes}
     assert there_are == NEEDED
 
@@ -116,6 +123,7 @@ async def test_a_route_needs_its_verb_and_no_other(
         queue=QUEUE,
         queue_hex=ulid_to_hex(QUEUE),
         consumer="c",
+        app="ops",
     )
     only, others = world.token(verb), world.token(*(one for one in VERBS if one != verb))
     client = await world.open()

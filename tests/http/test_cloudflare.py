@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from typing import Any
 
 import pytest
@@ -330,3 +332,46 @@ async def test_a_token_for_one_queue_reaches_it_by_its_bits(world: World) -> Non
     assert (await client.post(f"{queue.path}/messages", body, mine)).status == 200
     assert refusal(await client.post(f"{queue.path}/messages", body, other)) == (403, 9109)
     assert refusal(await client.post(f"{queue.path}/messages", body)) == (401, 10000)
+
+
+async def test_a_batch_as_an_edge_worker_pushes_it_comes_due_and_is_given_as_it_should(
+    client: Client,
+) -> None:
+    queue = await make(client)
+    batch = {
+        "messages": [
+            {"body": {"n": 1}, "content_type": "json"},
+            {"body": "plain \u00fc", "content_type": "text", "delay_seconds": 5},
+            {"body": "AAEC/w==", "content_type": "bytes"},
+            {"body": {"n": 4}},
+        ],
+        "delay_seconds": 2,
+    }
+    ok(await queue.post("messages/batch", batch))
+    assert await queue.bodies() == []
+    await trio.sleep(2)
+    assert await queue.bodies(visibility_timeout_ms=60_000) == [
+        encoded({"n": 1}),
+        "AAEC/w==",
+        encoded({"n": 4}),
+    ]
+    await trio.sleep(3)
+    assert await queue.bodies() == ["plain \u00fc"]
+
+
+async def test_an_event_of_a_mail_comes_through_as_it_was_pushed(client: Client) -> None:
+    queue = await make(client)
+    event = {
+        "id": "0b9e0000-0000-4000-8000-00000000e001",
+        "source": "email",
+        "receivedAt": "2026-01-01T00:00:00.000Z",
+        "email": {
+            "from": {"address": "jane.roe@example.org", "name": "R\u00f6e, Jane"},
+            "subject": "Re: \u8acb\u6c42\u66f8 + caf\u00e9",
+            "attachments": [{"filename": "../../R\u00e9sum\u00e9 (1).pdf", "size": 12345}],
+        },
+    }
+    await queue.push(event, content_type="json", delay_seconds=0)
+    [message] = await queue.pull()
+    assert message["metadata"]["CF-Content-Type"] == "json"
+    assert json.loads(base64.b64decode(message["body"])) == event

@@ -80,6 +80,7 @@ WORDS = {
     "dxos": (PLAIN, in_dxos),
     "cloudflare": (PLAIN, in_cloudflare),
     "binding": (PLAIN, in_cloudflare),
+    "hooks": (problems.MEDIA, in_native),
 }
 
 

@@ -122,10 +122,12 @@ SCHEMES: dict[str, tuple[Layout, ...]] = {
 }
 
 
-def scheme_of(header: str) -> str:
-    """The scheme whose signature is in the header of this name; `hmac` if it is nobody's."""
-    name = header.lower().encode()
-    return next((scheme for scheme, rows in SCHEMES.items() if name in {row.header for row in rows}), "hmac")
+def scheme_of(header: str) -> str | None:
+    """The scheme whose signature is in the header of this name; None: it is nobody's."""
+    name = header.lower().encode(errors="replace")
+    return next(
+        (scheme for scheme, rows in SCHEMES.items() if name and name in {row.header for row in rows}), None
+    )
 
 
 def is_timed(scheme: str) -> bool:

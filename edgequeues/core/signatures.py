@@ -175,6 +175,8 @@ def verifier(
     """
     if not secrets:
         raise ValueError("no secret")
+    if not header:
+        raise ValueError("no header")
     rows = SCHEMES[scheme]
     name = header.lower().encode()
     if scheme == "hmac":

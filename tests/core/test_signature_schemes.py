@@ -168,10 +168,11 @@ def test_standard_webhooks_have_the_headers_they_have() -> None:
 
 
 def test_the_name_of_a_header_tells_its_scheme() -> None:
-    assert {scheme_of(header): scheme for scheme, header in NAMED.items()} == {s: s for s in NAMED}
+    known = {scheme: header for scheme, header in NAMED.items() if scheme != "hmac"}
+    assert {scheme: scheme_of(header) for scheme, header in known.items()} == {s: s for s in known}
     assert scheme_of("Svix-Signature") == "standard"
     assert scheme_of("X-Twilio-Signature") == "twilio"
-    assert scheme_of("X-Hub-Signature") == "hmac"
+    assert [scheme_of(name) for name in ("X-Hub-Signature", "", "caf\u00e9", "\ud800")] == [None] * 4
 
 
 def test_a_scheme_with_a_signed_time_says_so() -> None:

@@ -212,9 +212,11 @@ def test_wh_s04_an_empty_secret_is_refused_before_any_request(scheme: str, secre
         verifier(scheme, header=NAMED.get(scheme, "X-Sig"), secrets=[good, secret])
 
 
-def test_wh_s04_no_secret_at_all_is_refused() -> None:
+def test_wh_s04_no_secret_or_no_header_at_all_is_refused() -> None:
     with pytest.raises(ValueError, match="no secret"):
         verifier("github", header="X-Hub-Signature-256", secrets=[])
+    with pytest.raises(ValueError, match="no header"):
+        verifier("token", header="", secrets=[SECRET])
 
 
 @pytest.mark.parametrize("secret", ["s\n", " s", "s\r\n"])

@@ -28,6 +28,7 @@ from edgequeues.client.messages import (
     Standing,
     StandingPage,
 )
+from edgequeues.client.specs import Applied, Hook, QueueChange, SpecInfo
 from edgequeues.client.upload import Batch, Chunk
 from edgequeues.client.values import (
     AppendAnswer,
@@ -49,6 +50,7 @@ __all__ = [
     "Answered",
     "AppendAnswer",
     "Appended",
+    "Applied",
     "Backoff",
     "BadAnswer",
     "Batch",
@@ -69,6 +71,7 @@ __all__ = [
     "GiveUp",
     "Handled",
     "Health",
+    "Hook",
     "LetterFilter",
     "LetterPage",
     "LetterPreview",
@@ -79,6 +82,7 @@ __all__ = [
     "NewEntry",
     "Page",
     "Pulled",
+    "QueueChange",
     "QueueConfig",
     "QueueStats",
     "Refused",
@@ -87,6 +91,7 @@ __all__ = [
     "Retry",
     "ServerError",
     "Space",
+    "SpecInfo",
     "Standing",
     "StandingPage",
     "Subscription",

@@ -83,9 +83,14 @@ class WorkVerbs:
         )
         return work_answers.pulled(await self._transport.send(call))
 
-    async def ack(self, dxn: str, leases: Iterable[str]) -> list[Answered]:
-        """Finish messages; return what became of each lease, in order."""
-        return await self._answer(leases, lambda part: work_wire.ack(dxn, part))
+    async def ack(
+        self, dxn: str, leases: Iterable[str], *, results: Mapping[str, object] | None = None
+    ) -> list[Answered]:
+        """Finish messages; return what became of each lease, in order.
+
+        results: by lease, what came of it: told to those who send the message again, for 24 h. 64 KiB each as JSON.
+        """
+        return await self._answer(leases, lambda part: work_wire.ack(dxn, part, results or {}))
 
     async def retry(
         self,

@@ -53,9 +53,10 @@ def pull(
     return _post(dxn, "pull", asked, query=query, patience_s=wait_s or 0.0)
 
 
-def ack(dxn: str, leases: Sequence[str]) -> Call:
-    """Finish messages."""
-    return _post(dxn, "ack", {"leases": leases}, repeatable=True)
+def ack(dxn: str, leases: Sequence[str], results: Mapping[str, object]) -> Call:
+    """Finish messages, some with what came of them."""
+    some = {lease: results[lease] for lease in leases if lease in results}
+    return _post(dxn, "ack", {"leases": leases, "results": some or None}, repeatable=True)
 
 
 def retry(dxn: str, failed: Sequence[Failed]) -> Call:

@@ -146,7 +146,7 @@ def _call(hook: Hook, request: Request, sent: Sent, text: bytes) -> Call:
     return Call(
         text,
         payload,
-        signatures.kept(headers, hook.spec.headers),
+        signatures.kept(headers, hook.spec.headers, () if hook.verifier is None else hook.verifier.headers),
         sent.source_ip,
         sent.at_ms / 1_000,
         sent_id,

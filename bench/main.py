@@ -21,6 +21,7 @@ from bench import (
     append,
     budget,
     deletes,
+    hooks,
     http,
     http_memory,
     latency,
@@ -53,6 +54,7 @@ BENCHES: Mapping[str, Callable[[Rig], Iterator[Figure]]] = {
     "budget": budget.measure,
     "work-http": work_http.measure,
     "work-latency": work_latency.measure,
+    "hooks": hooks.measure,
     peers.NAME: peers.measure,
 }
 ON_REQUEST = (peers.NAME,)  # not among all: it fetches what it needs
@@ -71,6 +73,7 @@ QUESTIONS = {
     "budget": budget.__doc__,
     "work-http": work_http.__doc__,
     "work-latency": work_latency.__doc__,
+    "hooks": hooks.__doc__,
     peers.NAME: peers.__doc__,
 }
 FLUSH = "What does a flush cost here?"

@@ -305,7 +305,7 @@ async def test_a_message_has_the_fields_that_the_spec_computes(tmp_path: Path, f
         ]
 
 
-async def test_s2_84_a_full_queue_is_503_with_retry_after(tmp_path: Path, front: FrontName) -> None:
+async def test_s2_83_a_full_queue_is_503_with_retry_after(tmp_path: Path, front: FrontName) -> None:
     """Unsigned calls are still 401, and repeats still 2xx."""
     async with hooked(tmp_path, PAGERDUTY.replace("max_depth: 1000", "max_depth: 1"), front) as alerts:
         await alerts.taken(b'{"event":{"id":"1"}}')

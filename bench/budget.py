@@ -33,8 +33,8 @@ from edgequeues.http.auth import Auth
 from edgequeues.http.hosts import Hosts, Origins
 from edgequeues.http.incoming import Incoming
 from edgequeues.http.lane import Lane
-from edgequeues.http.routes import Dialect, Request, Response, Route
-from edgequeues.http.server import Head, Server
+from edgequeues.http.routes import Dialect, Head, Request, Response, Route
+from edgequeues.http.server import Server
 from edgequeues.http.waits import Waits
 from edgequeues.models import AppendAnswer, Appended
 from edgequeues.router import Router

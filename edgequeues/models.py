@@ -25,16 +25,13 @@ Ordering = Literal["unordered", "fifo", "per_key"]
 Start = Literal["new", "beginning"]
 OnAck = Literal["keep", "delete"]
 LetterBody = Literal["original", "envelope"]
-ReplayOutcome = Literal["replayed", "already", "no_queue", "later", "invalid", "unknown"]
-Reason = Literal["exhausted", "permanent", "skipped"]  # why the delivery of a message was given up
-LetterReason = Literal["exhausted", "permanent", "skipped", "malformed"]
+Reason = Literal["exhausted", "permanent", "skipped"]
 Verdict = Literal["done", "finished", "stale", "lapsed", "superseded", "unknown"]
 UNIX_MS_MAX = 253_402_300_799_999  # the last moment whose year has four digits
 Priority = Annotated[int, Meta(ge=0, le=9)]
 UnixMs = Annotated[int, Meta(ge=0, le=UNIX_MS_MAX)]
 Batch = Annotated[int, Meta(ge=1, le=PULL_MAX)]
 LeaseMs = Annotated[int, Meta(ge=1, le=LEASE_MS_MAX)]
-FilterText = Annotated[str, Meta(min_length=1, max_length=4_096)]
 PerSecond = Annotated[float, Meta(ge=0.01, le=10_000)]
 TtlMs = Annotated[int, Meta(ge=1, le=TTL_MS_MAX)]
 
@@ -70,8 +67,7 @@ class NewEntry(Struct, frozen=True):
 class Appended(Struct, frozen=True):
     """What became of one object. `stale` reports the stored position and version, which stand.
 
-    In a queue whose spec says so: `dead`: it is not of the queue's type, and a dead letter at that position of the
-    queue of those; `filtered`: it is not wanted, and nowhere.
+    By the queue's spec: `dead`: a dead letter, at that position among those; `filtered`: not wanted, and nowhere.
     """
 
     id: str
@@ -373,34 +369,3 @@ class Purge(Struct, frozen=True):
 
     started: int | None
     completed: bool
-
-
-class LetterFilter(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which dead letters of a queue: those for which all holds that is given.
-
-    reason: one of these. queue: where they come from, by id or name. key, type: of the message.
-    since, until: bounds on the unix ms at which they failed, both inclusive.
-    error: a part of the last error, as it is written. replayed: was a new message made of them?
-    """
-
-    reason: Annotated[tuple[LetterReason, ...], Meta(max_length=8)] = ()
-    queue: FilterText | None = None
-    key: FilterText | None = None
-    type: FilterText | None = None
-    since: UnixMs | None = None
-    until: UnixMs | None = None
-    error: FilterText | None = None
-    replayed: bool | None = None
-
-
-class Replayed(Struct, frozen=True):
-    """What became of a dead letter that was to be replayed. message: the id of the message that was made of it.
-
-    outcome: `replayed`; `already`: `message` was made before; `no_queue`: where it came from is gone; `later`: at
-    this pace its turn would come when the message is old already; `invalid`: the queue takes no such message;
-        `unknown`.
-    """
-
-    id: str
-    message: str | None
-    outcome: ReplayOutcome

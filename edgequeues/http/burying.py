@@ -13,7 +13,8 @@ from edgequeues.http.reading import patiently
 from edgequeues.http.routes import Request, Response, Route, json_body
 from edgequeues.http.waits import Waits
 from edgequeues.http.work_codec import ReplayOrder
-from edgequeues.models import ENTRIES_MAX, Entry, LetterFilter, Replayed
+from edgequeues.models import ENTRIES_MAX, Entry
+from edgequeues.models_letters import LetterFilter, Replayed
 from edgequeues.router import Router
 from edgequeues.space.dead_verbs import Part, ReplayAsk
 from edgequeues.space.deadletters import START, Place

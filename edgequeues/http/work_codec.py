@@ -18,7 +18,6 @@ from edgequeues.models import (
     ConsumerConfig,
     Entry,
     LeaseMs,
-    LetterFilter,
     PerSecond,
     Pull,
     Pulled,
@@ -26,6 +25,7 @@ from edgequeues.models import (
     Retry,
     Start,
 )
+from edgequeues.models_letters import LetterFilter
 from edgequeues.space import profiles
 from edgequeues.space.explaining import Peeked
 from edgequeues.space.letters import Envelope

@@ -9,7 +9,8 @@ from itertools import groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
-from edgequeues.models import ENTRIES_MAX, ENTRY_BYTES_MAX, Entry, LetterFilter, Replayed
+from edgequeues.models import ENTRIES_MAX, ENTRY_BYTES_MAX, Entry
+from edgequeues.models_letters import LetterFilter, Replayed
 from edgequeues.space import deadletters, letters, log, retention
 from edgequeues.space.base import SpaceBase
 from edgequeues.space.deadletters import START, DeadLetter, Place, Replay, Search, Summary

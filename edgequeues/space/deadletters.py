@@ -10,7 +10,8 @@ from typing import Any, Literal, NamedTuple
 import apsw
 from msgspec import Struct
 
-from edgequeues.models import UNIX_MS_MAX, Entry, LetterFilter
+from edgequeues.models import UNIX_MS_MAX, Entry
+from edgequeues.models_letters import LetterFilter
 from edgequeues.space import log
 
 ENTRY = ", ".join(f"e.{column}" for column in log.COLUMNS.split(", "))

@@ -82,6 +82,10 @@ def written(value: object) -> bytes:
     return json.dumps(value).encode()
 
 
+def event(number: object, **more: object) -> bytes:
+    return written({"event": {"id": f"e{number}"} | more})
+
+
 class Hooked:
     """A server whose spec is an app `ops` in the space `ops`."""
 

@@ -11,10 +11,10 @@ from edgequeues.models import (
     Message,
     NewEntry,
     Pull,
-    Replayed,
     Retry,
     Verdict,
 )
+from edgequeues.models_letters import Replayed
 from edgequeues.space.letters import Envelope
 from edgequeues.space.shard import SpaceShard
 

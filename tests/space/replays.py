@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from edgequeues.models import LetterFilter, Replayed
+from edgequeues.models_letters import LetterFilter, Replayed
 from edgequeues.space.dead_verbs import Matched, ReplayAsk, Replays
 from edgequeues.space.shard import SpaceShard
 

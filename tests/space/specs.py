@@ -25,7 +25,7 @@ def field(name: str) -> dict[str, Any]:
     return {"var": {"input": {"field": name}}}
 
 
-def spec(app: str = "shop", **queues: Queue) -> Spec:
+def spec(app: str, /, **queues: Queue) -> Spec:
     """A spec of queues."""
     return ir.decode(msgspec.json.encode({"version": 0, "app": app, "queues": queues}))
 
@@ -38,8 +38,16 @@ class Shop:
         if queues:
             self.apply(**queues)
 
-    def apply(self, app: str = "shop", *, dry_run: bool = False, **queues: Queue) -> Applied:
-        return self.space.call(SpaceShard.apply, spec(app, **queues), dry_run=dry_run)
+    def apply(self, **queues: Queue) -> Applied:
+        return self.space.call(SpaceShard.apply, spec("shop", **queues))
+
+    def apply_other(self, **queues: Queue) -> Applied:
+        """The spec of another app."""
+        return self.space.call(SpaceShard.apply, spec("other", **queues))
+
+    def would(self, **queues: Queue) -> Applied:
+        """Only ask what a spec would do."""
+        return self.space.call(SpaceShard.apply, spec("shop", **queues), dry_run=True)
 
     def changes(self, **queues: Queue) -> dict[str, str]:
         """What a spec does, by queue."""

@@ -12,7 +12,8 @@ from msgspec import structs
 
 from edgequeues.core.backoff import Backoff
 from edgequeues.core.errors import InvalidRequest
-from edgequeues.models import ConsumerConfig, LetterFilter
+from edgequeues.models import ConsumerConfig
+from edgequeues.models_letters import LetterFilter
 from edgequeues.space.dead_verbs import REPLAYED_MAX, ReplayAsk
 from edgequeues.space.shard import SpaceShard
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from edgequeues.models import ConsumerConfig, LetterFilter, NewEntry
+from edgequeues.models import ConsumerConfig, NewEntry
+from edgequeues.models_letters import LetterFilter
 from edgequeues.space.dead_verbs import LOOKED_AT, ReplayAsk
 from edgequeues.space.shard import SpaceShard
 

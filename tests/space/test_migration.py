@@ -12,7 +12,8 @@ import pytest
 import trio
 
 from edgequeues.core import cursors
-from edgequeues.models import ConsumerConfig, Entry, LetterFilter, NewEntry, Pull, QueueConfig, RangeQuery
+from edgequeues.models import ConsumerConfig, Entry, NewEntry, Pull, QueueConfig, RangeQuery
+from edgequeues.models_letters import LetterFilter
 from edgequeues.space import check
 from edgequeues.space.schema import MIGRATIONS
 from edgequeues.space.shard import SpaceShard

@@ -6,7 +6,8 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from edgequeues.models import ConsumerConfig, LetterFilter, Ordering
+from edgequeues.models import ConsumerConfig, Ordering
+from edgequeues.models_letters import LetterFilter
 from edgequeues.space import check
 from edgequeues.space.dead_verbs import ReplayAsk, Replays
 from edgequeues.space.deadletters import START

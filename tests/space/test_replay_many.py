@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from edgequeues.models import ConsumerConfig, LetterFilter, Pull
+from edgequeues.models import ConsumerConfig, Pull
+from edgequeues.models_letters import LetterFilter
 from edgequeues.space.dead_verbs import REPLAYED_MAX, ReplayAsk
 from edgequeues.space.deadletters import START
 from edgequeues.space.shard import SpaceShard

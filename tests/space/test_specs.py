@@ -69,7 +69,7 @@ def test_the_same_spec_again_changes_nothing(space: Space) -> None:
 def test_a_dry_run_says_what_would_be_and_changes_nothing(space: Space) -> None:
     shop = Shop(space, jobs=TYPED, old={})
     before = dump(space)
-    would = shop.apply(dry_run=True, jobs=TYPED | {"retention": {"max_age_seconds": 9}}, new={})
+    would = shop.would(jobs=TYPED | {"retention": {"max_age_seconds": 9}}, new={})
     assert [(one.queue, one.change, one.fields) for one in would.queues] == [
         ("jobs", "changed", ["retention.max_age_seconds"]),
         ("new", "made", []),
@@ -193,12 +193,12 @@ def test_all_that_speaks_against_a_spec_is_said_at_once(space: Space) -> None:
 
 def test_two_apps_share_a_space_but_no_queue(space: Space) -> None:
     shop = Shop(space, jobs={})
-    shop.apply("other", more={})
+    shop.apply_other(more={})
     with pytest.raises(SpecConflict, match="queue jobs: app shop declares it"):
-        shop.apply("other", more={}, jobs={})
+        shop.apply_other(more={}, jobs={})
     assert shop.changes(jobs={}) == {"jobs": "same"}
     with pytest.raises(SpecConflict, match="counts as the same as that of jobs"):
-        shop.apply("other", Jobs={})
+        shop.apply_other(Jobs={})
 
 
 def test_a_queue_of_a_spec_is_neither_renamed_nor_removed_by_others(space: Space) -> None:

@@ -90,7 +90,7 @@ def test_malformed_letters_are_found_by_their_reason(space: Space) -> None:
     shop = Shop(space, jobs=BURYING)
     shop.push("jobs", "{}", '{"id":"1"}')
     Jobs(space).fail(Jobs(space).one(), permanent=True)
-    from edgequeues.models import LetterFilter
+    from edgequeues.models_letters import LetterFilter
 
     found = space.call(SpaceShard.preview, "jobs-dlq", LetterFilter(reason=("malformed",)), show=9)
     assert [entry.data for entry, _ in found.shown] == ["{}"]

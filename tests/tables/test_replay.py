@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from edgequeues.core.backoff import Backoff
 from edgequeues.core.errors import EdgeQueuesError
-from edgequeues.models import ConsumerConfig, LetterFilter, NewEntry, Pull, QueueConfig, Retry
+from edgequeues.models import ConsumerConfig, NewEntry, Pull, QueueConfig, Retry
+from edgequeues.models_letters import LetterFilter
 from edgequeues.space import check
 from edgequeues.space.dead_verbs import ReplayAsk
 from edgequeues.space.shard import SpaceShard

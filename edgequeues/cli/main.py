@@ -43,6 +43,7 @@ COMMANDS = {
     "queues": ("edgequeues.cli.queue:queues", "List the queues of a space."),
     "spaces": ("edgequeues.cli.queue:spaces", "List the spaces of a server."),
     "config": ("edgequeues.cli.queue:config", "Show or change the settings of a queue."),
+    "spec": ("edgequeues.cli.spec:spec", "Check, show, compare and lay out specs."),
     "token": ("edgequeues.cli.token:token", "Make, list and revoke access tokens."),
     "check": ("edgequeues.cli.check:check", "Verify the files of a data folder."),
     "bench": ("edgequeues.cli.bench:bench", "Measure this machine."),

@@ -123,7 +123,7 @@ class Building:
                 continue
             first[name] = entry.key
             self._identifier((*path, name), entry.key)
-            expression = self.expression((*path, name), _as_value(entry.value))
+            expression = self.expression((*path, name), entry.value)
             if expression is not None:
                 found[name] = expression
         self._few(path, first)
@@ -221,11 +221,6 @@ class Building:
             also = f", or `{UNLIMITED}`" if unlimited else ""
             self.blame(path, value, f"`{key}` will not do: {why}{also}", _range(wanted))
             return MISSING
-
-
-def _as_value(value: Value | Expression) -> Value:
-    """Between braces, the grammar lets nothing but an expression stand after a colon."""
-    return value if isinstance(value, Value) else Value(value.start, value.end, value)
 
 
 def _words(wanted: Any) -> tuple[str, ...] | None:

@@ -21,8 +21,7 @@ CALLS = {
     "lower": "lower", "upper": "upper", "time": "time",
 }  # fmt: skip
 ONE = frozenset({"bool", "is_null"})  # functions that are nodes of one operand
-LISTS = frozenset({"coalesce", "and", "or"})  # of any number
-FUNCTIONS = (*CALLS, *sorted(ONE), *sorted(LISTS), "has", "time_between", "map_enum")
+FUNCTIONS = (*CALLS, *sorted(ONE), "coalesce", "has", "time_between", "map_enum")
 DIGITS_MAX = 20  # of an integer; more is no number of 64 bits, and need not be computed
 
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)")
@@ -219,11 +218,9 @@ class Reader:
         if name in ONE and len(arguments) == 1:
             return _made(children, {name: arguments[0].ast}, [((name,), arguments[0])])
         kids: list[tuple[Path, Expression]]
-        if name in LISTS:
+        if name == "coalesce":
             kids = [((name, at), argument) for at, argument in enumerate(arguments)]
-            made = _made(children, {name: [argument.ast for argument in arguments]}, kids)
-            made.fresh = False
-            return made
+            return _made(children, {name: [argument.ast for argument in arguments]}, kids)
         kids = [(("call", "args", at), argument) for at, argument in enumerate(arguments)]
         ast = {"call": {"fn": CALLS.get(name, name), "args": [argument.ast for argument in arguments]}}
         made = _made(children, ast, kids)
@@ -279,9 +276,9 @@ def _made(children: Children, ast: dict[str, Any], kids: list[tuple[Path, Expres
 
 
 def _get(children: Children, step: str | int) -> Expression:
-    """A step further: into the same path where there is one."""
+    """A step further: into the same path where there is one, in parentheses too."""
     inside: Expression = children[0]
-    if inside.fresh and "get" in inside.ast:
+    if "get" in inside.ast:
         inside.ast["get"]["path"].append(step)
         inside.end = children[-1].end_pos
         return inside

@@ -127,12 +127,12 @@ def _shown(line: str, place: Place) -> list[str]:
     """The line and its caret: tabs as blanks, what a terminal would obey as `?`, a long line cut around the place."""
     at = place.column - 1
     before = line[:at].replace("\t", " " * TAB)
-    marked = line[at : at + place.width].replace("\t", " " * TAB)
-    after = line[at + place.width :].replace("\t", " " * TAB)
+    width = min(place.width, SHOWN_MAX // 2)
+    marked = line[at : at + width].replace("\t", " " * TAB)
+    after = line[at + width :].replace("\t", " " * TAB)
     cut = max(len(before) - SHOWN_MAX // 2, 0)
     before = f"...{before[cut:]}" if cut else before
     room = max(SHOWN_MAX - len(before) - len(marked), 0)
     after = f"{after[:room]}..." if len(after) > room + 3 else after
-    marked = f"{marked[:SHOWN_MAX]}..." if len(marked) > SHOWN_MAX else marked
     source = "".join(char if char.isprintable() else "?" for char in before + marked + after)
     return [f"  {source}", f"  {' ' * len(before)}{'^' * max(len(marked), 1)}"]

@@ -9,7 +9,8 @@ from msgspec.structs import fields
 
 from edgequeues.spec import ir
 from edgequeues.spec.building import MISSING, UNLIMITED, Building
-from edgequeues.spec.faults import Path, listed
+from edgequeues.spec.faults import Path, listed, suggest
+from edgequeues.spec.keys import KEYS
 from edgequeues.spec.tree import Block, Entry, Value
 
 S = TypeVar("S", bound=Struct)
@@ -108,9 +109,11 @@ def _settings(making: Building, path: Path, block: Block, kind: type[Struct]) ->
     needed = [field.name for field in fields(kind) if field.required]
     if kind is ir.Retention:
         needed.append("max_age_seconds")
-    lacking = [key for key in needed if key not in made]
-    for key in lacking:
+    strange = {suggest(item.key.text, KEYS[name]) for item in block.body if item.key.text not in KEYS[name]}
+    for key in needed:
         word = "secret_env" if key == "secret_envs" else key
+        if key in made or word in strange:  # it is there, and blamed
+            continue
         remedy = f"Write `{word}: ...`."
         if kind is ir.Retention:
             remedy = f"Write `{word}: 345600`, or `{word}: {UNLIMITED}` to keep messages for ever."
@@ -165,11 +168,11 @@ def _map_to(making: Building, path: Path, value: Value) -> Any:
         if len(names) != 2 or not all(name.isidentifier() for name in names):
             making.blame(path, value, "a command is named `Entity.Command`", wanted)
             return MISSING
-        fields_ = making.fields((*path, "input_map"), value.fields or [])
+        fields_ = making.fields((*path, "input_map"), _entries(value))
         return ir.CommandMapping(names[0], names[1], fields_)
     if value.target == "queue" and len(names) == 1:
         making.mark((*path, "queue"), value.name[0])
-        return ir.QueueMapping(names[0], making.fields((*path, "message"), value.fields or []))
+        return ir.QueueMapping(names[0], making.fields((*path, "message"), _entries(value)))
     making.blame(path, value, "map_to leads to a command or a queue", wanted)
     return MISSING
 
@@ -186,7 +189,7 @@ def _on(making: Building, path: Path, value: Value) -> dict[str, Any]:
             (*path, "on"), value, "`on` wants a command", "Write `on: Entity.Command { field: ... }`."
         )
         return {}
-    fields_ = making.fields((*path, "input_map"), value.fields or [])
+    fields_ = making.fields((*path, "input_map"), _entries(value))
     return {"on_type": entity, "command": steps[0], "input_map": fields_}
 
 
@@ -225,6 +228,10 @@ def _run(making: Building, path: Path, value: Value) -> dict[str, Any]:
     if making.troubles((*path, word), value.troubles):
         return {}
     return {word: making.converted((*path, word), value, text, _type(ir.CommandSpec, word))}
+
+
+def _entries(value: Value) -> list[Entry]:
+    return value.fields.entries if value.fields is not None else []
 
 
 def _type(kind: type[Struct], name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -24,6 +25,7 @@ _MARKS = re.compile(
     r"|(?P<open>[{(\[])|(?P<close>[})\]])|(?P<endless>/\*)|(?P<quote>[\"'])"
 )
 _PAIRS = {"{": "}", "(": ")", "[": "]"}
+_NOT_INSIDE = {"{": {"RPAR", "RSQB"}, "(": {"RBRACE", "RSQB", "LBRACE"}, "[": {"RBRACE", "RPAR", "LBRACE"}}
 _HEAD = re.compile(r"([A-Za-z_]\w*)(?:[ \t]+[\w.-]+)?[ \t]*\Z")
 _NUMBER = re.compile(r"\d[\w.]*")
 _WORD = re.compile(r"[^\s{}()\[\],:]+")
@@ -70,6 +72,11 @@ def read(lines: Lines) -> list[Entry | Block]:
     except UnexpectedEOF as error:
         raise SyntaxFault(_unexpected(lines, None, None, set(error.expected))) from None
     return cast("list[Entry | Block]", found)  # what Tree makes of it
+
+
+def comments(text: str) -> Iterator[tuple[int, int]]:
+    """Where the comments of a text are."""
+    return (found.span() for found in _MARKS.finditer(text) if found[0].startswith(("//", "#", "/*")))
 
 
 @lru_cache(maxsize=1)
@@ -134,6 +141,8 @@ def _unexpected(lines: Lines, start: int | None, end: int | None, expected: set[
             f"`{lines.text[start:end]}`" if end - start <= 40 else f"`{lines.text[start : start + 40]}...`"
         )
     hint = _hint(lines.text, start, expected, opening)
+    if opening is not None:  # the lexer knows the kind of place, not which bracket is open
+        expected = expected - _NOT_INSIDE[opening.sign] or expected
     what = f"{found} cannot stand here; {_wanted(expected)} can" if expected else f"{found} cannot stand here"
     return _fault(lines, start, end, what, hint).fault
 
@@ -198,7 +207,7 @@ def _wanted(expected: set[str]) -> str:
     elif {"NAME", "MAP_TO"} <= expected:
         said = (said - {"a name"}) | {"a key"}
     if len(expected & _OPERATORS) > 1:
-        said = (said - {"`<`", "`>`", "`?`", "`.`", "`[`"}) | {"an operator"}
+        said = (said - {"`<`", "`>`", "`?`", "`.`", "`[`", "`,`", "`:`", "a key", "a name"}) | {"an operator"}
     ordered = sorted(said, key=lambda word: (word.startswith("`"), word))
     *others, last = ordered or ["nothing"]
     return f"{', '.join(others)} or {last}" if others else last

@@ -12,6 +12,8 @@ from edgequeues.spec.faults import listed, meant
 
 N = TypeVar("N")
 
+DIGITS_MAX = 4_000  # of an integer; int() refuses more
+
 PLAIN = ("json", "string", "int", "float", "bool", "time")
 FORMS = {name: f"`{name}`" for name in PLAIN} | {"enum": '`enum("a", "b")`', "map": "`map<string, int>`"}
 
@@ -32,11 +34,20 @@ class Value:
     start: int
     end: int
     expression: Expression | None = None
-    fields: list[Entry] | None = None
+    fields: Braced | None = None
     target: str | None = None
     name: list[Word] = field(default_factory=list)
     run: tuple[str, str] | None = None  # python or http, and the text behind it
     troubles: list[Trouble] = field(default_factory=list)
+
+
+@dataclass
+class Braced:
+    """Fields in braces, and where those are."""
+
+    entries: list[Entry]
+    open: int
+    end: int
 
 
 @dataclass
@@ -53,6 +64,7 @@ class Field:
 
     key: Word
     type: AttrType
+    end: int
     troubles: list[Trouble]
 
 
@@ -63,6 +75,7 @@ class Block:
     key: Word
     name: list[Word]
     body: Sequence[Entry | Block]
+    open: int  # where its brace is
     end: int
     typed: list[Field] | None = None
     troubles: list[Trouble] = field(default_factory=list)
@@ -79,9 +92,10 @@ class Json:
 
 @dataclass
 class Type:
-    """A type."""
+    """A type, and where it ends."""
 
     type: AttrType
+    end: int
     troubles: list[Trouble]
 
 
@@ -104,22 +118,30 @@ class Tree(Reader):
         """`key: value`."""
         return Entry(_word(children[0]), children[2])
 
-    assignment = entry
+    def assignment(self, children: Children) -> Entry:
+        """`name: expression`, as it stands in braces."""
+        expression: Expression = children[2]
+        return Entry(_word(children[0]), Value(expression.start, expression.end, expression))
 
     def block(self, children: Children) -> Block:
         """`key name { ... }`."""
         name: list[Any] = children[1] if isinstance(children[1], list) else []
         body = [child for child in children if isinstance(child, Entry | Block)]
         troubles = [found for found in name if isinstance(found, Trouble)]
-        return Block(_word(children[0]), of(name, Word), body, children[-1].end_pos, troubles=troubles)
+        brace = children[2] if name else children[1]
+        return Block(
+            _word(children[0]), of(name, Word), body, brace.start_pos, children[-1].end_pos, troubles=troubles
+        )
 
     def typed(self, children: Children) -> Block:
         """`message_type { ... }`."""
-        return Block(_word(children[0]), [], [], children[-1].end_pos, of(children, Field))
+        open_, end = children[1].start_pos, children[-1].end_pos
+        return Block(_word(children[0]), [], [], open_, end, of(children, Field))
 
     def message(self, children: Children) -> Block:
         """`message { ... }`."""
-        return Block(_word(children[0]), [], children[1][0], children[1][1])
+        fields: Braced = children[1]
+        return Block(_word(children[0]), [], fields.entries, fields.open, fields.end)
 
     def name(self, children: Children) -> list[Word | Trouble]:
         """`Incident.CreateIncident`, `WebhookIngress`, `"order-events"`."""
@@ -134,9 +156,9 @@ class Tree(Reader):
     def target(self, children: Children) -> Value:
         """`command Incident.CreateIncident { ... }`."""
         words, start = of(children[1], Word), children[0].start_pos
-        fields, end = children[2] if len(children) > 2 else (None, words[-1].end)
-        troubles = of(children[1], Trouble)
-        return Value(start, end, None, fields, str(children[0]), words, troubles=troubles)
+        fields: Braced | None = children[2] if len(children) > 2 else None
+        end = words[-1].end if fields is None else fields.end
+        return Value(start, end, None, fields, str(children[0]), words, troubles=of(children[1], Trouble))
 
     def run(self, children: Children) -> Value:
         """`python "module:function"`."""
@@ -148,24 +170,25 @@ class Tree(Reader):
     def value(self, children: Children) -> Value:
         """An expression, and fields where there are some."""
         expression: Expression = children[0]
-        fields, end = children[1] if len(children) > 1 else (None, expression.end)
-        return Value(expression.start, end, expression, fields)
+        fields: Braced | None = children[1] if len(children) > 1 else None
+        return Value(expression.start, expression.end if fields is None else fields.end, expression, fields)
 
-    def fields(self, children: Children) -> tuple[list[Entry], int]:
-        """`{ key: value ... }`, and where it ends."""
-        return of(children, Entry), children[-1].end_pos
+    def fields(self, children: Children) -> Braced:
+        """`{ key: value ... }`."""
+        return Braced(of(children, Entry), children[0].start_pos, children[-1].end_pos)
 
     def field(self, children: Children) -> Field:
         """`name: type = default`."""
         key, found = _word(children[0]), children[2]
-        type_, troubles = found.type, list(found.troubles)
+        type_, end, troubles = found.type, found.end, list(found.troubles)
         if len(children) > 3:
             default: Json = children[4]
             if default.value is None:
                 remedy = "Write `?` behind the type of a field that may be missing."
                 troubles.append(Trouble(default.start, default.end, "null is no default", remedy))
             type_ = AttrType(type_.type, type_.optional, default.value, type_.values, type_.of)
-        return Field(key, type_, troubles)
+            end = default.end
+        return Field(key, type_, end, troubles)
 
     def plain_type(self, children: Children) -> Type:
         """`string?`."""
@@ -200,7 +223,7 @@ class Tree(Reader):
     def json_number(self, children: Children) -> Json:
         """A number, with its sign."""
         text = "".join(children)
-        read = float if children[-1].type == "FLOAT" or len(text) > 20 else int
+        read = float if children[-1].type == "FLOAT" or len(text) > DIGITS_MAX else int
         return Json(read(text), children[0].start_pos, children[-1].end_pos)
 
     def json_list(self, children: Children) -> Json:
@@ -227,15 +250,15 @@ def _typed(
     children: Children, names: tuple[str, ...], values: tuple[str, ...] = (), of: AttrType | None = None
 ) -> Type:
     """The type that the first token names, which must be one of `names`."""
-    token, optional = children[0], _is(children[-1], "QUESTION")
+    token, optional, last = children[0], _is(children[-1], "QUESTION"), children[-1]
     name: Any = str(token)
     if name in names:
-        return Type(AttrType(name, optional, None, values, of), [])
+        return Type(AttrType(name, optional, None, values, of), last.end_pos, [])
     remedy = (
         f"Write {FORMS[name]}." if name in FORMS else meant(name, FORMS, f"Types are {listed(FORMS, 'and')}.")
     )
     what = f"the type `{name}` is written otherwise" if name in FORMS else f"there is no type `{name}`"
-    return Type(AttrType(), [_trouble(token, what, remedy)])
+    return Type(AttrType(), last.end_pos, [_trouble(token, what, remedy)])
 
 
 def _trouble(token: Token, what: str, remedy: str) -> Trouble:

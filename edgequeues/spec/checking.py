@@ -1,0 +1,140 @@
+"""What all checks of a spec share: the faults so far, and whether an expression fits where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from edgequeues.core.attrs import AttrType, show
+from edgequeues.core.expression_nodes import ExprFault
+from edgequeues.core.expression_types import assignable, infer
+from edgequeues.core.expressions import compile_expr
+from edgequeues.spec import ir
+from edgequeues.spec.faults import Fault, Path, meant
+
+Scope = Mapping[str, AttrType]
+
+STRING, INT, TIME, JSON = AttrType("string"), AttrType("int"), AttrType("time"), AttrType()
+KEY = (STRING, INT)  # what counts as a key
+ENTITY_ID = "entity_id"  # of a command's input: which entity is meant; its type need not be declared
+
+
+class Anything(Mapping[str, AttrType]):
+    """The fields of a message without a type: any name, any value."""
+
+    def __getitem__(self, name: str) -> AttrType:
+        return JSON
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+class Allowed(Struct, frozen=True):
+    """What a server lets specs use. modules, http_hosts, secrets: names. environment: its variables."""
+
+    modules: tuple[str, ...] = ()
+    http_hosts: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    environment: Mapping[str, str] = {}
+
+
+class Checking:
+    """A spec under examination."""
+
+    def __init__(self, spec: ir.Spec, allowed: Allowed | None) -> None:
+        self.spec = spec
+        self.allowed = allowed
+        self.faults: list[Fault] = []
+
+    def blame(self, path: Path, what: str, remedy: str = "") -> None:
+        """Note a fault."""
+        self.faults.append(Fault(path, what, remedy))
+
+    def known_queue(self, path: Path, name: str) -> bool:
+        """Is there such a queue? Blames a reference to none."""
+        if name in self.spec.queues:
+            return True
+        remedy = meant(name, self.spec.queues, f"Declare it: `queue {name} {{ ... }}`.")
+        self.blame(path, f"there is no queue `{name}` in this spec", remedy)
+        return False
+
+    def scope(self, queue: str | None) -> Scope:
+        """The fields of a queue's messages."""
+        found = self.spec.queues.get(queue or "")
+        declared = found.message_type if found is not None else None
+        return Anything() if declared is None else declared
+
+    def expression(
+        self, path: Path, expr: ir.Expr | None, scope: Scope, wanted: Sequence[AttrType] = ()
+    ) -> None:
+        """Blame an expression that cannot be computed, or whose value is of none of the wanted types."""
+        if expr is None:
+            return
+        try:
+            compile_expr(expr)
+        except ExprFault as fault:
+            self.blame((*path, *fault.path), fault.text, "Correct the expression.")
+            return
+        told: list[str] = []
+
+        def report(at: tuple[str | int, ...], text: str) -> None:
+            told.append(text)
+            self.blame((*path, *at), text, _fields_of(scope))
+
+        found = infer(expr, scope, report=report)
+        if found is None or told or not wanted:
+            return
+        faults = [assignable(found, one) for one in wanted]
+        if all(faults):
+            names = " or ".join(show(one) for one in wanted)
+            self.blame(path, f"{faults[0]}", f"An expression of type {names} is wanted here.")
+
+    def fields(self, path: Path, given: ir.Fields, scope: Scope, target: Scope | None, whose: str) -> None:
+        """Blame what does not fit of a mapping into a message or an input. target: None: of any fields."""
+        for name, expr in given.items():
+            if target is None or (name == ENTITY_ID and name not in target):
+                self.expression((*path, name), expr, scope)
+            elif name in target:
+                self.expression((*path, name), expr, scope, (target[name],))
+            else:
+                self.expression((*path, name), expr, scope)
+                remedy = meant(name, target, "Declare it there, or leave it out here.")
+                self.blame((*path, name), f"{whose} has no field `{name}`", remedy)
+        self.filled(path, given, target, whose)
+
+    def filled(self, path: Path, given: Mapping[str, object], target: Scope | None, whose: str) -> None:
+        """Blame fields that must be there and that nobody fills."""
+        for name, attr in (target or {}).items():
+            if name not in given and not may_be_missing(attr):
+                remedy = f"Give it here, or declare it `{name}: {show(attr)}?`."
+                self.blame(path, f"nothing fills the field `{name}` of {whose}", remedy)
+
+    def fit(self, path: Path, given: Scope, target: Scope, whose: str, *, partly: bool) -> None:
+        """Blame a message of fields `given` that is no `target`. partly: what the target lacks is left out."""
+        for name, attr in given.items():
+            if name in target:
+                fault = assignable(attr, target[name])
+                if fault is not None:
+                    remedy = f"Declare it `{name}: {show(attr)}` there."
+                    self.blame(path, f"the field `{name}` of {whose}: {fault}", remedy)
+            elif not partly:
+                remedy = meant(name, target, "Declare it there, or map the fields one by one.")
+                self.blame(path, f"{whose} has no field `{name}`", remedy)
+        self.filled(path, given, target, whose)
+
+
+def may_be_missing(attr: AttrType) -> bool:
+    """Does a message do without this field?"""
+    return attr.optional or attr.default is not None or attr.type == "json"
+
+
+def _fields_of(scope: Scope) -> str:
+    names = list(scope)
+    return f"There are {', '.join(f'`{name}`' for name in [*names[:20], 'now'])}." if names else ""

@@ -15,7 +15,7 @@ from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
 from edgequeues.spec import ir
 from edgequeues.spec.check import Allowed, check
-from edgequeues.spec.faults import render
+from edgequeues.spec.faults import Fault, words
 from edgequeues.spec.hooks import Hook, verifier_of
 from edgequeues.spec.ir import Spec
 from edgequeues.spec.values import Applied
@@ -67,7 +67,7 @@ class Specs:
         spec = ir.decode(row.ir.encode())
         faults = check(spec, self._allowed)
         if faults:
-            why = "; ".join(fault.what for fault in faults)
+            why = "; ".join(map(_said, faults))
             log.error("the webhooks of app %s in space %s are blocked: %s", row.app, row.space, why)
             self._hold(Held(row, spec, {}, why))
         else:
@@ -83,7 +83,7 @@ class Specs:
         """
         faults = check(spec, self._allowed)
         if faults:
-            raise InvalidSpec("\n".join(render(fault) for fault in faults))
+            raise InvalidSpec("; ".join(map(_said, faults)))
         async with self._one_at_a_time:
             for name in spec.webhooks:
                 other = self._by_name.get(name)
@@ -155,6 +155,10 @@ class Specs:
     def hooks(self) -> list[HookInfo]:
         """All webhooks, by name."""
         return [_info(name, held) for name, held in sorted(self._by_name.items())]
+
+
+def _said(fault: Fault) -> str:
+    return f"{words(fault.path) or 'spec'}: {fault.what}"
 
 
 def _home(space: str, spec: Spec) -> Dxn:

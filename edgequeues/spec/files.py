@@ -1,4 +1,4 @@
-"""Specs in files: as text or as JSON, read and checked as a whole."""
+"""Specs that files hold and that are to hold on a server: in which space, and that nothing is wrong with them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 from edgequeues.core.errors import EdgeQueuesError
 from edgequeues.core.ids import check_space
-from edgequeues.spec import ir
-from edgequeues.spec.check import Allowed, check
-from edgequeues.spec.faults import in_order, render
+from edgequeues.spec.check import Allowed
 from edgequeues.spec.ir import Spec
+from edgequeues.spec.load import load
 
 
 class SpecError(Exception):
@@ -44,36 +43,7 @@ def read(path: Path, allowed: Allowed | None = None) -> Spec:
         content = path.read_bytes()
     except OSError as error:
         raise SpecError(f"{path}: {(error.strerror or str(error)).lower()}; name a file of a spec") from error
-    return spec_of(content, str(path), allowed)
-
-
-def spec_of(content: bytes, name: str, allowed: Allowed | None = None) -> Spec:
-    """The spec of a text or of JSON, checked. Raises SpecError."""
-    if content.lstrip().startswith(b"{"):
-        try:
-            spec = ir.decode(content)
-        except EdgeQueuesError as error:
-            raise SpecError(f"{name}: {error}") from error
-        faults = [render(fault, file=name) for fault in check(spec, allowed)]
-        if faults:
-            raise SpecError("\n".join(faults))
-        return spec
-    return _parsed(content, name, allowed)
-
-
-def _parsed(content: bytes, name: str, allowed: Allowed | None) -> Spec:
-    from edgequeues.spec.parse import (
-        parse,
-    )  # and the parser with it, which a server that is given JSON never needs
-
-    try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        raise SpecError(f"{name}: byte {error.start}: not UTF-8; save the file as UTF-8") from error
-    parsed = parse(text, name)
-    faults = [*parsed.faults, *(() if parsed.spec is None else check(parsed.spec, allowed))]
-    if faults:
-        shown = in_order(faults, parsed.marks)
-        raise SpecError("\n".join(render(fault, text, parsed.marks, name) for fault in shown))
-    assert parsed.spec is not None  # or there would be a fault
-    return parsed.spec
+    found = load(content, str(path), allowed)
+    if found.spec is None:
+        raise SpecError("\n".join(found.render()))
+    return found.spec

@@ -9,7 +9,6 @@ from edgequeues.core.errors import InvalidRequest
 from edgequeues.spec import faults, ir
 from edgequeues.spec.check import Allowed, check
 from edgequeues.spec.faults import Fault, Path, Place
-from edgequeues.spec.parse import parse
 
 
 class Loaded(NamedTuple):
@@ -42,6 +41,10 @@ def load(content: bytes, file: str = "<text>", allowed: Allowed | None = None) -
 
 def read_text(content: bytes, file: str) -> Loaded:
     """Read a spec that is text, without a look at whether its parts fit together."""
+    from edgequeues.spec.parse import (
+        parse,  # and the parser with it, which a server that is given JSON never needs
+    )
+
     try:
         text = content.decode()
     except UnicodeDecodeError as error:

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from msgspec import Struct, structs
 
-from edgequeues import models
+from edgequeues import models, models_letters
 from edgequeues.client import (
     Answered,
     Backoff,
@@ -309,7 +309,7 @@ async def test_queues_are_purged_removed_and_messages_skipped() -> None:
         (Explanation, models.Explanation),
         (Ended, models.Ended),
         (Line, models.Line),
-        (LetterFilter, models.LetterFilter),
+        (LetterFilter, models_letters.LetterFilter),
         (Failed, models.Retry),
     ],
 )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import trio
@@ -47,7 +48,9 @@ class Sender:
     stream: trio.SocketStream | None = None
     buffer: bytes = field(default=b"")
 
-    async def send(self, body: bytes, *, signed: bool = True, **headers: str) -> Answer:
+    async def send(
+        self, body: bytes, *, signed: bool = True, headers: Mapping[str, str] = MappingProxyType({})
+    ) -> Answer:
         """Send once. Raises trio.BrokenResourceError, OSError where nobody answers."""
         if self.stream is None:
             self.stream, self.buffer = await trio.open_tcp_stream("127.0.0.1", self.port), b""

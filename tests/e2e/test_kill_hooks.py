@@ -8,6 +8,7 @@ import signal
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -93,7 +94,8 @@ async def queued(url: str) -> dict[str, str]:
     found: dict[str, str] = {}
     async with Client(url) as client:
         async for entry in client.iterate(QUEUE):
-            event_id = entry.data["payload"]["event"]["id"]
+            data: Any = entry.data
+            event_id = data["payload"]["event"]["id"]
             assert event_id not in found
             found[event_id] = entry.id
     return found

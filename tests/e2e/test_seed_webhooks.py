@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from edgequeues.client import Client
+from edgequeues.client import Client, Entry, Message
 
 from .process import Running, serving
 from .senders import SECRET, VARIABLE, event, sending
@@ -34,9 +34,13 @@ async def server(tmp_path: Path) -> AsyncIterator[Running]:
         yield running
 
 
+def data_of(one: Entry | Message) -> Any:
+    return one.data
+
+
 async def payloads(url: str) -> list[Any]:
     async with Client(url) as client:
-        return [entry.data["payload"] async for entry in client.iterate(QUEUE)]
+        return [data_of(entry)["payload"] async for entry in client.iterate(QUEUE)]
 
 
 async def test_criterion_1_a_webhook_with_a_queue_answers_202_not_200(server: Running) -> None:
@@ -49,14 +53,15 @@ async def test_criterion_1_a_webhook_with_a_queue_answers_202_not_200(server: Ru
 
 async def test_row_enqueue_a_webhook_post_is_a_message_in_the_queue_table(server: Running) -> None:
     async with sending(server) as one:
-        answer = await one.send(event(1, text="caf\u00e9"), **{"User-Agent": "PagerDuty-Webhook/V3.0"})
+        answer = await one.send(event(1, text="caf\u00e9"), headers={"User-Agent": "PagerDuty-Webhook/V3.0"})
     async with Client(server.url) as client:
         [entry] = [found async for found in client.iterate(QUEUE)]
     assert entry.id == answer.json()["message_id"]
-    assert entry.data["payload"] == {"event": {"id": "e1"}, "text": "caf\u00e9"}
-    assert entry.data["headers"]["user-agent"] == "PagerDuty-Webhook/V3.0"
-    assert entry.data["source_ip"] == "127.0.0.1"
-    assert entry.data["received_at"] == pytest.approx(entry.created / 1_000, abs=5)
+    data = data_of(entry)
+    assert data["payload"] == {"event": {"id": "e1"}, "text": "caf\u00e9"}
+    assert data["headers"]["user-agent"] == "PagerDuty-Webhook/V3.0"
+    assert data["source_ip"] == "127.0.0.1"
+    assert data["received_at"] == pytest.approx(entry.created / 1_000, abs=5)
 
 
 async def test_row_idempotency_the_second_of_two_equal_keys_gets_the_stored_result(server: Running) -> None:
@@ -88,7 +93,7 @@ async def test_row_ordering_a_fifo_queue_keeps_the_order_of_each_source(server: 
     async with Client(server.url) as client:
         while messages := (await client.pull(QUEUE, batch=100)).messages:
             for message in messages:
-                name, _, number = message.data["payload"]["event"]["id"].removeprefix("e").partition("-")
+                name, _, number = data_of(message)["payload"]["event"]["id"].removeprefix("e").partition("-")
                 given.setdefault(name, []).append(int(number))
             await client.ack(QUEUE, [message.lease for message in messages])
     assert given == {name: list(range(40)) for name in "abcde"}

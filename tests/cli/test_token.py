@@ -49,7 +49,7 @@ def test_create_prints_the_token_and_nothing_else_on_stdout(tokens: Tokens, term
         [made] = control.tokens()
         assert control.access().find(text, made.created) == made.grant
     assert (
-        f"laptop may read,append,delete,configure,list,push,pull,create in spaces *, queues * ({made.id})"
+        f"laptop may {','.join(VERBS)} in spaces *, queues * ({made.id})"
         in result.err
     )
     assert "not shown again" in result.err

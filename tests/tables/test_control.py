@@ -17,7 +17,14 @@ import apsw
 import pytest
 
 from edgequeues import control as controls
-from edgequeues.control import BUSY_MS, EXPIRES_MAX, FILE_NAME, NAME_LENGTH_MAX, Control, ControlError
+from edgequeues.control import (
+    BUSY_MS,
+    EXPIRES_MAX,
+    FILE_NAME,
+    NAME_LENGTH_MAX,
+    Control,
+    ControlError,
+)
 from edgequeues.core.grants import grant
 from shards.testing import FaultyDisk
 
@@ -92,7 +99,7 @@ def test_only_a_digest_of_the_secret_is_in_the_file(control: Control, tmp_path: 
 
 
 def test_a_file_of_a_newer_version_is_left_alone(control: Control, tmp_path: Path) -> None:
-    apsw.Connection(str(tmp_path / FILE_NAME)).pragma("user_version", 2)
+    apsw.Connection(str(tmp_path / FILE_NAME)).pragma("user_version", 3)
     before = (tmp_path / FILE_NAME).read_bytes()
     with pytest.raises(ControlError, match=r"control\.db was written by a newer edgequeues .*: use that"):
         Control.open(tmp_path)

@@ -17,8 +17,9 @@ from edgequeues.core.ids import check_idempotency_key
 from edgequeues.core.jsonwords import kind
 from edgequeues.core.signatures import Verifier
 from edgequeues.models import ENTRIES_MAX, ENTRY_BYTES_MAX, NewEntry
-from edgequeues.spec.ir import Expr, Fields, QueueSpec, WebhookSpec
+from edgequeues.spec.ir import Expr, QueueSpec, WebhookSpec
 from edgequeues.spec.judging import text_of
+from edgequeues.spec.mapping import Field
 from edgequeues.spec.values import Arriving
 
 OFFERED = (
@@ -86,7 +87,9 @@ class Hook:
         self._key = _compiled(spec.idempotency_key)
         self._for_each = _compiled(spec.for_each)
         self._fields = [one for one in OFFERED if queue.message_type is None or one in queue.message_type]
-        self._message = None if spec.message is None else _writers(spec.message)
+        declared = queue.message_type or {}
+        message = {} if spec.message is None else spec.message
+        self._message = [Field(name, expr, declared.get(name)) for name, expr in message.items()]
 
     def admits(self, source_ip: str) -> bool:
         """May calls come from this address?"""
@@ -169,20 +172,17 @@ class Hook:
 
     def _data(self, call: Call, env: Env, text: bytes) -> bytes:
         """The JSON of a message."""
-        parts: list[bytes] = []
-        if self._message is not None:
-            for name, writer in self._message:
-                if isinstance(writer, str):  # a part as it came
-                    value = call.text if writer == "payload" else text
-                else:
-                    value = jsontext.write(writer(env))
-                parts.append(b'"%b":%b' % (name.encode(), value))
+        as_it_came = {"payload": text if self.spec.message is None else call.text, "item": text}
+        if self.spec.message is None:
+            values = [
+                (name, as_it_came.get(name) or jsontext.write(env.input[name])) for name in self._fields
+            ]
         else:
-            offered = {"headers": call.headers, "source_ip": call.source_ip, "received_at": call.received_at}
-            for name in self._fields:
-                value = text if name == "payload" else jsontext.write(offered[name])
-                parts.append(b'"%b":%b' % (name.encode(), value))
-        return b"{" + b",".join(parts) + b"}"
+            values = [
+                (one.name, as_it_came.get(one.part or "") or jsontext.write(one(env)))
+                for one in self._message
+            ]
+        return b"{" + b",".join([b'"%b":%b' % (name.encode(), value) for name, value in values]) + b"}"
 
 
 def scheme_of(spec: WebhookSpec) -> str | None:
@@ -226,16 +226,6 @@ def _why(error: Exception) -> str:
 
 def _compiled(expr: Expr | None) -> Closure | None:
     return None if expr is None else compile_expr(expr)
-
-
-def _writers(message: Fields) -> list[tuple[str, Closure | str]]:
-    """How each field is written: by an expression, or as the part of the body that it names."""
-    found: list[tuple[str, Closure | str]] = []
-    for name, expr in message.items():
-        place = bare_path(expr)
-        is_part = place is not None and place[0] in ("payload", "item") and not place[1]
-        found.append((name, place[0] if is_part and place is not None else compile_expr(expr)))
-    return found
 
 
 def _bounded(data: bytes) -> bytes:

@@ -1,0 +1,41 @@
+"""Fields that are computed by expressions: of a message from a request, of a command's input from a message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from edgequeues.core import attrs
+from edgequeues.core.attrs import AttrType
+from edgequeues.core.errors import InvalidMessage
+from edgequeues.core.expression_reading import found
+from edgequeues.core.expressions import Env, ExprError, bare_path, compile_expr
+from edgequeues.spec import wording
+from edgequeues.spec.ir import Expr
+
+
+class Field:
+    """One field. attr: its type; None: any. What is of another type is told with the expression, and what was there."""
+
+    def __init__(self, name: str, expr: Expr, attr: AttrType | None) -> None:
+        self.name = name
+        self.path = bare_path(expr)
+        self._expr = expr
+        self._compute = compile_expr(expr)
+        self._check = None if attr is None else attrs.checker({name: attr})
+
+    @property
+    def part(self) -> str | None:
+        """The input field that this one is, whole and as it came; None: it is computed."""
+        return None if self.path is None or self.path[1] else self.path[0]
+
+    def __call__(self, env: Env) -> Any:
+        """The value of the field. Raises InvalidMessage."""
+        try:
+            value = self._compute(env)
+        except ExprError as error:
+            raise InvalidMessage(f"{self.name}: {wording.text(self._expr)}: {error}") from None
+        fault = None if self._check is None else self._check({self.name: value})
+        if fault is None:
+            return value
+        there = "" if self.path is None else f", where there is {found(env, self.path)}"
+        raise InvalidMessage(f"{fault}; it is {wording.text(self._expr)}{there}")

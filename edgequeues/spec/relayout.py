@@ -16,7 +16,7 @@ from edgequeues.spec.fmt import expression as expression_text
 from edgequeues.spec.keys import KEYS
 from edgequeues.spec.parse import parse
 from edgequeues.spec.syntax import comments, read
-from edgequeues.spec.tree import Block, Entry, Field, Value
+from edgequeues.spec.tree import Block, Entry, Field, Value, Word
 
 NAMES = {
     "delivery": "dead_letter_queue",
@@ -80,9 +80,7 @@ class _Layout:
         if isinstance(item, Field):
             yield f"{item.key.text}: {show(item.type)}{behind}"
         elif isinstance(item, Block):
-            head = " ".join(
-                [item.key.text, *filter(None, [".".join(name_text(word.text) for word in item.name)])]
-            )
+            head = " ".join([item.key.text, *filter(None, [_named(item.name)])])
             inside: Sequence[Item] = item.typed if item.typed is not None else item.body
             kind = item.key.text if item.typed is None and item.key.text in KEYS else None
             yield from self._braced(head, inside, kind, (item.open, item.end), behind)
@@ -112,15 +110,15 @@ class _Layout:
     def _value(self, key: str, within: str | None, value: Value) -> str:
         """A value, without the fields in braces behind it."""
         if value.target is not None:
-            return f"{value.target} {'.'.join(name_text(word.text) for word in value.name)}"
+            return f"{value.target} {_named(value.name)}"
         if value.run is not None:
             return f"{value.run[0]} {quoted(value.run[1])}"
         assert value.expression is not None
         shown = self.text[value.expression.start : value.expression.end]
         if within and NAMES.get(within) == key:
             return name_text(value.expression.ast.get("lit", {}).get("string", shown))
-        if value.expression.bare is not None:
-            return shown
+        if value.expression.bare is not None or (within == "webhook" and key == "on"):
+            return "".join(shown.split())
         call = value.expression.ast.get("call", {})
         if call.get("fn") == "per_key":
             return f"per_key({expression_text(call['args'][0])})"
@@ -190,3 +188,8 @@ class _Layout:
 
 def _end(item: Item) -> int:
     return item.value.end if isinstance(item, Entry) else item.end
+
+
+def _named(words: Sequence[Word]) -> str:
+    """The name of a block; of two parts for a command, which no word of the language can be taken for."""
+    return name_text(words[0].text) if len(words) == 1 else ".".join(word.text for word in words)

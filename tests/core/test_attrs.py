@@ -224,7 +224,9 @@ def is_of(attr: AttrType, value: Any) -> bool:
         "bool": lambda: value in (True, False) and not number,
         "time": lambda: number and 0 <= value < 253_402_300_800,
         "enum": lambda: value in attr.values,
-        "map": lambda: isinstance(value, dict) and all(is_of(attr.of or attr, each) for each in value.values()),
+        "map": lambda: (
+            isinstance(value, dict) and all(is_of(attr.of or attr, each) for each in value.values())
+        ),
     }
     return (value is None and attr.optional) or rules[attr.type]()
 

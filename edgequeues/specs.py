@@ -20,6 +20,7 @@ from edgequeues.spec.hooks import Hook, verifier_of
 from edgequeues.spec.ir import Spec
 from edgequeues.spec.values import Applied
 from shards.clock import Clock
+from shards.namespace import Ref
 
 log = logging.getLogger("edgequeues.specs")
 
@@ -90,7 +91,7 @@ class Specs:
                 if other is not None and (other.row.space, other.row.app) != (space, spec.app):
                     raise HookTaken(f"webhook {name} of {origin}: {other.row.origin} declares it, too")
             ref = await self._router.make(_home(space, spec))
-            applied = await ref.call(SpaceShard.apply, spec, dry_run=dry_run)
+            applied = await _applied(ref, spec, dry_run=dry_run)
             if not dry_run:
                 row = SpecRow(space, spec.app, origin, ir.encode(spec).decode(), self._clock.now_ms())
                 self._control.put_spec(row)
@@ -107,7 +108,7 @@ class Specs:
             held = self.require(space, app)
             nothing = Spec(version=0, app=app)
             ref = await self._router.make(_home(space, held.spec))
-            applied = await ref.call(SpaceShard.apply, nothing, dry_run=dry_run)
+            applied = await _applied(ref, nothing, dry_run=dry_run)
             if not dry_run:
                 self._control.remove_spec(space, app)
                 self._forget(space, app)
@@ -155,6 +156,15 @@ class Specs:
     def hooks(self) -> list[HookInfo]:
         """All webhooks, by name."""
         return [_info(name, held) for name, held in sorted(self._by_name.items())]
+
+
+async def _applied(ref: Ref[SpaceShard], spec: Spec, *, dry_run: bool) -> Applied:
+    """Have a spec hold in its space, and remove the queues that it has no more."""
+    applied = await ref.call(SpaceShard.apply, spec, dry_run=dry_run)
+    for queue_id in () if dry_run else applied.gone:
+        while await ref.call(SpaceShard.remove, queue_id):
+            pass
+    return applied
 
 
 def _said(fault: Fault) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Literal
 
 import trio
@@ -20,6 +21,7 @@ from edgequeues.spec.hooks import Hook, verifier_of
 from edgequeues.spec.ir import Spec
 from edgequeues.spec.values import Applied
 from shards.clock import Clock
+from shards.errors import ShardError
 from shards.namespace import Ref
 
 log = logging.getLogger("edgequeues.specs")
@@ -91,12 +93,13 @@ class Specs:
                 if other is not None and (other.row.space, other.row.app) != (space, spec.app):
                     raise HookTaken(f"webhook {name} of {origin}: {other.row.origin} declares it, too")
             ref = await self._router.make(_home(space, spec))
-            applied = await _applied(ref, spec, dry_run=dry_run)
+            applied = await ref.call(SpaceShard.apply, spec, dry_run=dry_run)
             if not dry_run:
                 row = SpecRow(space, spec.app, origin, ir.encode(spec).decode(), self._clock.now_ms())
                 self._control.put_spec(row)
                 self._forget(space, spec.app)
                 self._hold(Held(row, spec, self._compiled(space, spec)))
+                await _take_away(ref, applied.gone)
         return applied
 
     async def remove(self, space: str, app: str, *, dry_run: bool = False) -> Applied:
@@ -108,10 +111,11 @@ class Specs:
             held = self.require(space, app)
             nothing = Spec(version=0, app=app)
             ref = await self._router.make(_home(space, held.spec))
-            applied = await _applied(ref, nothing, dry_run=dry_run)
+            applied = await ref.call(SpaceShard.apply, nothing, dry_run=dry_run)
             if not dry_run:
                 self._control.remove_spec(space, app)
                 self._forget(space, app)
+                await _take_away(ref, applied.gone)
         return applied
 
     def _compiled(self, space: str, spec: Spec) -> dict[str, Hook]:
@@ -158,13 +162,14 @@ class Specs:
         return [_info(name, held) for name, held in sorted(self._by_name.items())]
 
 
-async def _applied(ref: Ref[SpaceShard], spec: Spec, *, dry_run: bool) -> Applied:
-    """Have a spec hold in its space, and remove the queues that it has no more."""
-    applied = await ref.call(SpaceShard.apply, spec, dry_run=dry_run)
-    for queue_id in () if dry_run else applied.gone:
-        while await ref.call(SpaceShard.remove, queue_id):
-            pass
-    return applied
+async def _take_away(ref: Ref[SpaceShard], gone: Sequence[str]) -> None:
+    """Remove queues that a spec has no more: they are empty and have no names, so what fails does no harm."""
+    for queue_id in gone:
+        try:
+            while await ref.call(SpaceShard.remove, queue_id):
+                pass
+        except ShardError as error:
+            log.warning("queue %s is not removed, though no spec declares it any more: %s", queue_id, error)
 
 
 def _said(fault: Fault) -> str:

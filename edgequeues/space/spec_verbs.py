@@ -31,7 +31,8 @@ class SpecVerbs(SpaceBase):
     def apply(self, spec: Spec, *, dry_run: bool = False) -> Applied:
         """Have a spec hold instead of the app's earlier one. dry_run: only say what that would do.
 
-        Queues that it has no more lose their names; `remove` takes them away, turn by turn. The spec is valid by itself. Raises SpecConflict with all that speaks against it, and then nothing is changed.
+        Queues that it has no more lose their names; `remove` takes them away, turn by turn. The spec is valid by
+        itself. Raises SpecConflict with all that speaks against it, and then nothing is changed.
         """
         self._settle()
         plans = planning.plans(spec)

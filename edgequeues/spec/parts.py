@@ -182,7 +182,7 @@ def _on(making: Building, path: Path, value: Value) -> dict[str, Any]:
     get = value.expression.ast.get("get", {}) if value.expression else {}
     entity = get.get("expr", {}).get("var", {}).get("input", {}).get("field")
     steps = get.get("path", [])
-    for key in ("on_type", "command"):
+    for key in ("on_type", "command", "input_map"):
         making.mark((*path, key), value)
     if entity is None or len(steps) != 1 or not isinstance(steps[0], str) or not steps[0].isidentifier():
         making.blame(

@@ -181,7 +181,7 @@ def _on(making: Building, path: Path, value: Value) -> dict[str, Any]:
     expression = value.expression
     shown = "".join(making.lines.text[expression.start : expression.end].split()) if expression else ""
     entity, _, name = shown.partition(".")
-    for key in ("on_type", "command"):
+    for key in ("on_type", "command", "input_map"):
         making.mark((*path, key), value)
     if not (entity.isidentifier() and name.isidentifier() and shown.isascii()):
         remedy = "Write `on: Entity.Command { field: ... }`."

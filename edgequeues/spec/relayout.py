@@ -5,6 +5,7 @@ A comment stays with what it stands above, or behind. Blank lines between what b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -24,6 +25,7 @@ NAMES = {
 }  # of these blocks, the key whose value is a name
 
 Item = Entry | Block | Field
+_LINE_END = re.compile(r"\r\n|\r")
 
 
 @dataclass
@@ -48,7 +50,10 @@ def relayout(text: str) -> str:
     """The text in order, indented, one thing a line. It must be a spec without faults."""
     lines = Lines(text)
     items = read(lines)
-    found = [_Comment(start, end, lines.text[start:end].rstrip()) for start, end in comments(lines.text)]
+    found = [
+        _Comment(start, end, _LINE_END.sub("\n", lines.text[start:end].rstrip()))
+        for start, end in comments(lines.text)
+    ]
     layout = _Layout(lines.text, found)
     printed = "\n".join(layout.body(items, None, 0, len(lines.text))) + "\n"
     assert parse(printed).spec == parse(text).spec, "laid out anew, this text would mean something else"

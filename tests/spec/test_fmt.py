@@ -143,6 +143,10 @@ app Demo { // of the app
     )
 
 
+def test_lines_end_in_one_way_in_comments_too() -> None:
+    assert relayout(COMMENTED.replace("\n", "\r\n")) == relayout(COMMENTED)
+
+
 def test_a_layout_stays_as_it_is() -> None:
     for text in (SAMPLE, COMMENTED):
         once = relayout(text)

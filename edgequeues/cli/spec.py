@@ -1,4 +1,7 @@
-"""`edgequeues spec`: look at specs without a server: what is wrong with them, what they say, how two differ."""
+"""`edgequeues spec`: look at specs without a server: what is wrong with them, what they say, how two differ.
+
+The commands of the group that talk to a server are in spec_server.py.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,12 @@ import click
 from edgequeues.cli.inputs import STDIN, shown
 from edgequeues.cli.render import Output
 from edgequeues.cli.session import Failure, Surroundings
+from edgequeues.cli.spec_files import loaded, once, read, readable, right, tell
+from edgequeues.cli.spec_server import apply, list_, remove
 from edgequeues.settings import SettingsError
 from edgequeues.settings import load as load_settings
 
 if TYPE_CHECKING:  # the parser is loaded by those commands alone that read a spec
-    from edgequeues.spec import ir
     from edgequeues.spec.check import Allowed
     from edgequeues.spec.load import Loaded
 
@@ -32,10 +36,14 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 
 @click.group()
 def spec() -> None:
-    """Check, show, compare and lay out specs: queues and webhooks as an app declares them.
+    """Check, show, compare, lay out and apply specs: queues and webhooks as an app declares them.
 
     A FILE is text of the language that docs/reference/spec.md explains, or a spec as JSON; `-` is stdin.
     """
+
+
+for on_a_server in (apply, list_, remove):
+    spec.add_command(on_a_server)
 
 
 @spec.command()
@@ -56,21 +64,21 @@ def check(surroundings: Surroundings, files: Sequence[Path], config: Path | None
     """
     allowed = _allowed(config)
     out = Output(json=as_json or not surroundings.terminal)
-    _once(files)
-    loaded = [_load(file, allowed) for file in files]
-    for one in loaded:
-        _tell(out, one)
+    once(files)
+    every = [loaded(file, allowed) for file in files]
+    for one in every:
+        tell(out, one)
     if allowed is None:
         out.note(UNCHECKED)
-    wrong = sum(one.spec is None for one in loaded)
+    wrong = sum(one.spec is None for one in every)
     if out.json:
-        for one in loaded:
+        for one in every:
             out.line(_record(one))
     else:
-        rows = [(one.file, one.spec.app if one.spec else "", _found(one)) for one in loaded]
+        rows = [(one.file, one.spec.app if one.spec else "", _found(one)) for one in every]
         out.table(("file", "app", "found"), rows)
     if wrong:
-        raise Failure(f"{wrong} of {len(loaded)} {'specs' if len(loaded) > 1 else 'spec'} cannot be used")
+        raise Failure(f"{wrong} of {len(every)} {'specs' if len(every) > 1 else 'spec'} cannot be used")
 
 
 @spec.command()
@@ -82,7 +90,7 @@ def show(file: Path, as_json: bool) -> None:
     from edgequeues.spec.ir import encode
 
     out = Output(json=as_json)
-    found = _right(out, file)
+    found = right(out, file)
     if as_json:
         out.raw(encode(found))
     else:
@@ -94,18 +102,23 @@ def show(file: Path, as_json: bool) -> None:
 @click.argument("new", type=click.Path(path_type=Path))
 @json_option
 @click.pass_obj
-def diff(surroundings: Surroundings, old: Path, new: Path, as_json: bool) -> None:
-    """Say what changes from the spec in OLD to the one in NEW. Prints nothing where they are the same."""
+def diff(surroundings: Surroundings, old: Path, new: Path, as_json: bool) -> int:
+    """Say what changes from the spec in OLD to the one in NEW.
+
+    Prints nothing where they are the same; else the exit code is 1.
+    """
     from edgequeues.spec.diff import diff as compare
 
-    _once((old, new))
+    once((old, new))
     out = Output(json=as_json or not surroundings.terminal)
-    before, after = _right(out, old), _right(out, new)
-    for change in compare(before, after):
+    before, after = right(out, old), right(out, new)
+    changes = compare(before, after)
+    for change in changes:
         if out.json:
             out.line(change)
         else:
             out.text(str(change))
+    return 1 if changes else 0
 
 
 @spec.command(name="fmt")
@@ -127,7 +140,7 @@ def fmt_(files: Sequence[Path], only_check: bool, write: bool) -> None:
         )
     if write and STDIN in files:
         raise click.UsageError("stdin cannot be written; leave out --write, and the text is printed")
-    _once(files)
+    once(files)
     out = Output(json=False)
     changed = [file for file in files if _lay_out(out, file, only_check=only_check, write=write)]
     if only_check and changed:
@@ -142,54 +155,21 @@ def _lay_out(out: Output, file: Path, *, only_check: bool, write: bool) -> bool:
     from edgequeues.spec.load import is_json
     from edgequeues.spec.relayout import relayout
 
-    content = _read(file)
+    content = read(file)
     if is_json(content):
         if only_check or write:
             raise Failure(
                 f"{shown(file)} is JSON, which has no layout; `edgequeues spec show` prints it as text"
             )
-        sys.stdout.write(fmt(_right(out, file, content)))
+        sys.stdout.write(fmt(right(out, file, content)))
         return False
-    text = relayout(_text(out, file, content))
+    text = relayout(readable(out, file, content))
     if write and text.encode() != content:
         _replace(file, text)
         out.note(f"{shown(file)}: written")
     elif not (only_check or write):
         sys.stdout.write(text)
     return text.encode() != content
-
-
-def _text(out: Output, file: Path, content: bytes) -> str:
-    """The text of a spec that can be read; whether its parts fit together does not matter. Raises Failure."""
-    from edgequeues.spec.load import read_text
-
-    found = read_text(content, shown(file))
-    if found.faults or found.text is None:
-        _tell(out, found)
-        raise Failure(f"{found.file} cannot be laid out before it is right")
-    return found.text
-
-
-def _load(file: Path, allowed: Allowed | None, content: bytes | None = None) -> Loaded:
-    from edgequeues.spec.load import load
-
-    return load(_read(file) if content is None else content, shown(file), allowed)
-
-
-def _right(out: Output, file: Path, content: bytes | None = None) -> ir.Spec:
-    """The spec in a file. Raises Failure when something is wrong with it, having told what."""
-    found = _load(file, None, content)
-    _tell(out, found)
-    if found.spec is None:
-        raise Failure(f"{found.file} is no spec that could be used")
-    return found.spec
-
-
-def _read(file: Path) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if file == STDIN else file.read_bytes()
-    except OSError as error:
-        raise Failure(f"cannot read {shown(file)}: {(error.strerror or str(error)).lower()}") from error
 
 
 def _replace(file: Path, text: str) -> None:
@@ -202,18 +182,6 @@ def _replace(file: Path, text: str) -> None:
     except OSError as error:
         new.unlink(missing_ok=True)
         raise Failure(f"cannot write {file}: {(error.strerror or str(error)).lower()}") from error
-
-
-def _once(files: Sequence[Path]) -> None:
-    if list(files).count(STDIN) > 1:
-        raise click.UsageError("stdin can be read once; give `-` for one file only")
-
-
-def _tell(out: Output, found: Loaded) -> None:
-    """Say on stderr what is wrong."""
-    for fault in found.render():
-        for line in fault.split("\n"):
-            out.note(line)
 
 
 def _found(one: Loaded) -> str:

@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from edgequeues.client import answers
 from edgequeues.client.http import Transport
-from edgequeues.client.text import Text
 from edgequeues.client.wire import JSON, Call, pairs
 
 
@@ -84,10 +83,10 @@ class SpecVerbs:
         call = Call("DELETE", _path(space, app), query=pairs(dry_run=_said(dry_run)))
         return answers.decoded(await self._transport.send(call), Applied)
 
-    async def spec(self, space: str, app: str) -> Text:
-        """The spec of an app, as JSON. Raises Refused: `spec_not_found`."""
+    async def spec(self, space: str, app: str) -> bytes:
+        """The spec of an app, as JSON that `apply_spec` takes. Raises Refused: `spec_not_found`."""
         call = Call("GET", _path(space, app), repeatable=True)
-        return Text(answers.checked(await self._transport.send(call)))
+        return answers.checked(await self._transport.send(call))
 
     async def specs(self, space: str) -> list[SpecInfo]:
         """The specs that hold in a space."""

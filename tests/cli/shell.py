@@ -17,6 +17,7 @@ from edgequeues.app import open_app
 from edgequeues.cli.main import run
 from edgequeues.cli.session import Surroundings
 from edgequeues.client import Client, Transport
+from edgequeues.settings import Settings
 
 Q = "dxn:queue:demo:log"
 
@@ -39,6 +40,7 @@ class Shell:
     ) -> None:
         self.folder = folder
         self.data = folder / "data"
+        self.settings = Settings()  # of the server
         self._capsys = capsys
         self._monkeypatch = monkeypatch
 
@@ -66,7 +68,7 @@ class Shell:
 
     @asynccontextmanager
     async def _connect(self, url: str, token: str | None) -> AsyncIterator[Client]:
-        async with open_app(self.data) as server:
+        async with open_app(self.data, self.settings) as server:
             transport = Transport(url, token=token, transport=httpx.ASGITransport(cast(Any, server)))
             async with Client(url, transport=transport) as client:
                 yield client

@@ -104,14 +104,14 @@ def test_what_is_wrong_is_not_shown_but_told(shell: Shell) -> None:
     assert "`queue` has no key `orderng`" in result.err
 
 
-def test_a_difference_is_a_line(shell: Shell) -> None:
+def test_a_difference_is_a_line_and_exit_code_1(shell: Shell) -> None:
     old = str(shell.file("old.spec", TIDY.encode()))
     new = str(shell.file("new.spec", TIDY.replace("5", "6").encode()))
-    shown = shell.ok("spec", "diff", old, new, terminal=True).out
-    assert shown == "~ queues.Jobs.delay_ms: 5 -> 6\n"
-    assert shell.ok("spec", "diff", old, new).records == [
-        {"path": ["queues", "Jobs", "delay_ms"], "kind": "changed", "old": "5", "new": "6"}
-    ]
+    shown = shell("spec", "diff", old, new, terminal=True)
+    assert (shown.code, shown.out, shown.err) == (1, "~ queues.Jobs.delay_ms: 5 -> 6\n", "")
+    piped = shell("spec", "diff", old, new)
+    change = {"path": ["queues", "Jobs", "delay_ms"], "kind": "changed", "old": "5", "new": "6"}
+    assert (piped.code, piped.records) == (1, [change])
 
 
 def test_a_text_is_laid_out_with_its_comments(shell: Shell) -> None:

@@ -8,7 +8,7 @@ from edgequeues.core import attrs, ids
 from edgequeues.core.attrs import AttrType
 from edgequeues.core.errors import InvalidId
 from edgequeues.spec import ir
-from edgequeues.spec.checking import INT, JSON, KEY, STRING, TIME, Checking
+from edgequeues.spec.checking import INT, JSON, KEY, MOMENT, NUMBER, STRING, TIME, Checking
 from edgequeues.spec.faults import Path, listed
 
 # What a dead letter has for fields.
@@ -92,10 +92,10 @@ def _check_order(checking: Checking, path: Path, queue: ir.QueueSpec) -> None:
 def _check_expressions(checking: Checking, path: Path, name: str, queue: ir.QueueSpec) -> None:
     scope = checking.scope(name)
     checking.expression((*path, "ordering_key"), queue.ordering_key, scope, KEY)
-    checking.expression((*path, "priority"), queue.priority, scope, (INT,))
+    checking.expression((*path, "priority"), queue.priority, scope, NUMBER)
     checking.expression((*path, "idempotency_key"), queue.idempotency_key, scope, KEY)
     checking.expression((*path, "filter"), queue.filter, scope)
-    checking.expression((*path, "schedule"), queue.schedule, scope, (TIME,))
+    checking.expression((*path, "schedule"), queue.schedule, scope, MOMENT)
     if queue.rate_limit is not None:
         checking.expression((*path, "rate_limit", "key"), queue.rate_limit.key, scope, KEY)
     constant = (queue.priority or {}).get("lit")
@@ -118,11 +118,11 @@ def _check_delivery(checking: Checking, path: Path, name: str, queue: ir.QueueSp
         return
     elif not checking.known_queue((*at, "dead_letter_queue"), letters):
         return
-    target = checking.spec.queues.get(letters)
-    if target is not None and target.message_type is not None:
+    target = checking.message_type(letters)
+    if target is not None:
         path_to = (*at, "dead_letter_queue") if delivery.dead_letter_queue else ("queues", letters)
-        whose = f"queue `{letters}` for dead letters"
-        checking.fit(path_to, ENVELOPE, target.message_type, whose, partly=True)
+        whose = f"queue `{letters}` of dead letters"
+        checking.fit(path_to, ENVELOPE, target, whose, "Declare", partly=True)
 
 
 def _check_mapping(checking: Checking, path: Path, name: str, queue: ir.QueueSpec) -> None:
@@ -134,12 +134,13 @@ def _check_mapping(checking: Checking, path: Path, name: str, queue: ir.QueueSpe
     elif isinstance(mapping, ir.QueueMapping) and checking.known_queue(
         (*path, "map_to", "queue"), mapping.queue
     ):
-        target = checking.spec.queues[mapping.queue].message_type
+        target = checking.message_type(mapping.queue)
         whose = f"queue `{mapping.queue}`"
         if mapping.message:
             checking.fields((*path, "map_to", "message"), mapping.message, scope, target, whose)
         elif target is not None and queue.message_type is not None:
-            checking.fit((*path, "map_to"), queue.message_type, target, whose, partly=False)
+            how = "Map the fields one by one, or declare"
+            checking.fit((*path, "map_to"), scope, target, whose, how, partly=False)
 
 
 def check_command(
@@ -147,10 +148,7 @@ def check_command(
 ) -> None:
     """Blame input that the command, if it is declared, does not take."""
     name = f"{entity}.{command}"
-    declared = checking.spec.commands.get(name)
-    checking.fields(
-        (*path, "input_map"), given, scope, declared.input if declared else None, f"command `{name}`"
-    )
+    checking.fields((*path, "input_map"), given, scope, checking.input(name), f"command `{name}`")
 
 
 def _letters(queues: Mapping[str, ir.QueueSpec]) -> dict[str, str]:

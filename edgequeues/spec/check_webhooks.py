@@ -7,7 +7,7 @@ from contextlib import suppress
 from ipaddress import ip_address, ip_network
 from urllib.parse import urlsplit
 
-from edgequeues.core.attrs import AttrType
+from edgequeues.core.attrs import AttrType, wanted
 from edgequeues.core.hostnames import is_loopback
 from edgequeues.spec import ir
 from edgequeues.spec.check_queues import check_command, check_types
@@ -47,7 +47,10 @@ def check_webhooks(checking: Checking) -> None:
         _check_networks(checking, path, webhook)
         _check_target(checking, path, webhook)
         scope = REQUEST if webhook.for_each is None else {**REQUEST, "item": JSON}
-        checking.expression((*path, "for_each"), webhook.for_each, REQUEST, (JSON,))
+        items = checking.expression((*path, "for_each"), webhook.for_each, REQUEST)
+        if items is not None and items.type != "json":
+            what = f"{wanted(items)} where a list is wanted"
+            checking.blame((*path, "for_each"), what, "Write where the list is, as in `payload.events`.")
         checking.expression((*path, "filter"), webhook.filter, scope)
         checking.expression((*path, "idempotency_key"), webhook.idempotency_key, scope, KEY)
         _check_message(checking, path, webhook, scope)
@@ -141,12 +144,12 @@ def _check_target(checking: Checking, path: Path, webhook: ir.WebhookSpec) -> No
 def _check_message(
     checking: Checking, path: Path, webhook: ir.WebhookSpec, scope: dict[str, AttrType]
 ) -> None:
-    queue = checking.spec.queues.get(webhook.queue or "")
-    target, whose = queue.message_type if queue else None, f"queue `{webhook.queue}`"
+    target, whose = checking.message_type(webhook.queue), f"queue `{webhook.queue}`"
     if webhook.message is not None:
         checking.fields((*path, "message"), webhook.message, scope, target, whose)
     elif target is not None:
-        checking.fit((*path, "queue"), REQUEST, target, whose, partly=True)
+        how = "Fill it in `message { ... }`, or declare"
+        checking.fit((*path, "queue"), REQUEST, target, whose, how, partly=True)
 
 
 def _check_url(checking: Checking, path: Path, url: str) -> None:

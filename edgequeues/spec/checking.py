@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from edgequeues.core.attrs import AttrType, show
+from edgequeues.core.attrs import AttrType, check_type, show
 from edgequeues.core.expression_nodes import ExprFault
 from edgequeues.core.expression_types import assignable, infer
 from edgequeues.core.expressions import compile_expr
@@ -16,7 +16,9 @@ from edgequeues.spec.faults import Fault, Path, meant
 Scope = Mapping[str, AttrType]
 
 STRING, INT, TIME, JSON = AttrType("string"), AttrType("int"), AttrType("time"), AttrType()
-KEY = (STRING, INT)  # what counts as a key
+# What is computed of a message may be null: then it is as if it were not said. A key is a text or an integer.
+KEY = (AttrType("string", optional=True), AttrType("int", optional=True))
+NUMBER, MOMENT = (AttrType("int", optional=True),), (AttrType("time", optional=True),)
 ENTITY_ID = "entity_id"  # of a command's input: which entity is meant; its type need not be declared
 
 
@@ -52,6 +54,8 @@ class Checking:
         self.spec = spec
         self.allowed = allowed
         self.faults: list[Fault] = []
+        self._queues = {name: _sound(queue.message_type) for name, queue in spec.queues.items()}
+        self._inputs = {name: _sound(command.input) for name, command in spec.commands.items()}
 
     def blame(self, path: Path, what: str, remedy: str = "") -> None:
         """Note a fault."""
@@ -67,34 +71,46 @@ class Checking:
 
     def scope(self, queue: str | None) -> Scope:
         """The fields of a queue's messages."""
-        found = self.spec.queues.get(queue or "")
-        declared = found.message_type if found is not None else None
+        declared = self.message_type(queue)
         return Anything() if declared is None else declared
+
+    def message_type(self, queue: str | None) -> Scope | None:
+        """The type of a queue's messages; None: any. A field whose type makes no sense may be anything."""
+        return self._queues.get(queue or "")
+
+    def input(self, command: str) -> Scope | None:
+        """The type of a command's input; None: any."""
+        return self._inputs.get(command)
 
     def expression(
         self, path: Path, expr: ir.Expr | None, scope: Scope, wanted: Sequence[AttrType] = ()
-    ) -> None:
-        """Blame an expression that cannot be computed, or whose value is of none of the wanted types."""
+    ) -> AttrType | None:
+        """Blame an expression that cannot be computed, or whose value is of none of the wanted types.
+
+        Its type, where nothing is blamed.
+        """
         if expr is None:
-            return
+            return None
         try:
             compile_expr(expr)
         except ExprFault as fault:
             self.blame((*path, *fault.path), fault.text, "Correct the expression.")
-            return
+            return None
         told: list[str] = []
 
         def report(at: tuple[str | int, ...], text: str) -> None:
             told.append(text)
-            self.blame((*path, *at), text, _fields_of(scope))
+            self.blame((*path, *at), text, _remedy(text, scope))
 
         found = infer(expr, scope, report=report)
-        if found is None or told or not wanted:
-            return
+        if found is None or told:
+            return None
         faults = [assignable(found, one) for one in wanted]
-        if all(faults):
-            names = " or ".join(show(one) for one in wanted)
+        if wanted and all(faults):
+            names = " or ".join(show(one).removesuffix("?") for one in wanted)
             self.blame(path, f"{faults[0]}", f"An expression of type {names} is wanted here.")
+            return None
+        return found
 
     def fields(self, path: Path, given: ir.Fields, scope: Scope, target: Scope | None, whose: str) -> None:
         """Blame what does not fit of a mapping into a message or an input. target: None: of any fields."""
@@ -109,15 +125,25 @@ class Checking:
                 self.blame((*path, name), f"{whose} has no field `{name}`", remedy)
         self.filled(path, given, target, whose)
 
-    def filled(self, path: Path, given: Mapping[str, object], target: Scope | None, whose: str) -> None:
-        """Blame fields that must be there and that nobody fills."""
+    def filled(
+        self,
+        path: Path,
+        given: Mapping[str, object],
+        target: Scope | None,
+        whose: str,
+        how: str = "Give it here, or declare",
+    ) -> None:
+        """Blame fields that must be there and that nobody fills. how: that could be mended."""
         for name, attr in (target or {}).items():
             if name not in given and not may_be_missing(attr):
-                remedy = f"Give it here, or declare it `{name}: {show(attr)}?`."
+                remedy = f"{how} it `{name}: {show(attr)}?`."
                 self.blame(path, f"nothing fills the field `{name}` of {whose}", remedy)
 
-    def fit(self, path: Path, given: Scope, target: Scope, whose: str, *, partly: bool) -> None:
-        """Blame a message of fields `given` that is no `target`. partly: what the target lacks is left out."""
+    def fit(self, path: Path, given: Scope, target: Scope, whose: str, how: str, *, partly: bool) -> None:
+        """Blame a message of fields `given` that is no `target`. partly: what the target lacks is left out.
+
+        how: fields could be filled that are not.
+        """
         for name, attr in given.items():
             if name in target:
                 fault = assignable(attr, target[name])
@@ -127,7 +153,7 @@ class Checking:
             elif not partly:
                 remedy = meant(name, target, "Declare it there, or map the fields one by one.")
                 self.blame(path, f"{whose} has no field `{name}`", remedy)
-        self.filled(path, given, target, whose)
+        self.filled(path, given, target, whose, how)
 
 
 def may_be_missing(attr: AttrType) -> bool:
@@ -135,6 +161,13 @@ def may_be_missing(attr: AttrType) -> bool:
     return attr.optional or attr.default is not None or attr.type == "json"
 
 
-def _fields_of(scope: Scope) -> str:
-    names = list(scope)
-    return f"There are {', '.join(f'`{name}`' for name in [*names[:20], 'now'])}." if names else ""
+def _sound(declared: Scope | None) -> Scope | None:
+    if declared is None:
+        return None
+    return {name: attr if check_type(attr) is None else JSON for name, attr in declared.items()}
+
+
+def _remedy(text: str, scope: Scope) -> str:
+    if not text.startswith("there is no field"):
+        return "Correct the expression, or the type of the field."
+    return f"There are {', '.join(f'`{name}`' for name in [*list(scope)[:20], 'now'])}."

@@ -7,6 +7,7 @@ import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from edgequeues.control import Control
 from edgequeues.core.errors import EdgeQueuesError
@@ -77,9 +78,15 @@ async def open_app(
                 make_pages(),
                 waits,
                 auth=auth,
-                hosts=Hosts(chosen.host, chosen.allowed_hosts),
+                hosts=Hosts(chosen.host, _names(chosen)),
                 origins=Origins(chosen.cors_origins),
             )
+
+
+def _names(settings: Settings) -> list[str]:
+    """Names besides loopback that requests may be for; that by which the server is reached from outside is one."""
+    outside = urlsplit(settings.public_base_url).netloc
+    return [*settings.allowed_hosts, *([outside] if outside else [])]
 
 
 def _allowed(settings: Settings, environment: Mapping[str, str]) -> Allowed:

@@ -157,8 +157,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     public_base_url: Annotated[
         str,
         Meta(
-            description="How the server is reached from outside, as `https://hooks.example.com`; some webhooks "
-            "sign it. Without it, the Host header counts."
+            description="How the server is reached from outside, as `https://hooks.example.com`: a name that Host "
+            "may carry, and what some webhooks sign. Without it, the Host header counts."
         ),
     ] = ""
     trusted_proxies: Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Literal
 
 import trio
@@ -20,6 +21,8 @@ from edgequeues.spec.hooks import Hook, verifier_of
 from edgequeues.spec.ir import Spec
 from edgequeues.spec.values import Applied
 from shards.clock import Clock
+from shards.errors import ShardError
+from shards.namespace import Ref
 
 log = logging.getLogger("edgequeues.specs")
 
@@ -96,6 +99,7 @@ class Specs:
                 self._control.put_spec(row)
                 self._forget(space, spec.app)
                 self._hold(Held(row, spec, self._compiled(space, spec)))
+                await _take_away(ref, applied.gone)
         return applied
 
     async def remove(self, space: str, app: str, *, dry_run: bool = False) -> Applied:
@@ -111,6 +115,7 @@ class Specs:
             if not dry_run:
                 self._control.remove_spec(space, app)
                 self._forget(space, app)
+                await _take_away(ref, applied.gone)
         return applied
 
     def _compiled(self, space: str, spec: Spec) -> dict[str, Hook]:
@@ -155,6 +160,16 @@ class Specs:
     def hooks(self) -> list[HookInfo]:
         """All webhooks, by name."""
         return [_info(name, held) for name, held in sorted(self._by_name.items())]
+
+
+async def _take_away(ref: Ref[SpaceShard], gone: Sequence[str]) -> None:
+    """Remove queues that a spec has no more: they are empty and have no names, so what fails does no harm."""
+    for queue_id in gone:
+        try:
+            while await ref.call(SpaceShard.remove, queue_id):
+                pass
+        except ShardError as error:
+            log.warning("queue %s is not removed, though no spec declares it any more: %s", queue_id, error)
 
 
 def _said(fault: Fault) -> str:

@@ -22,11 +22,12 @@ from edgequeues.core.dxn import Dxn
 TERMINAL_LETTERS = 20
 PAGE_LETTERS = 1_000
 REPLAY_LETTERS = 500  # in one call, whose answer names 1,000 at most, those that stay included
-REASONS = ("exhausted", "permanent", "skipped")
+REASONS = ("exhausted", "permanent", "skipped", "malformed")
 FILTER_FIELDS = ("reason", "queue", "key", "type", "since", "until", "error")
 MEANINGS = {
     "no_queue": "the queue they came from is gone",
     "later": "at this pace they would be due when they are old already; say a higher --per-second, or do it later",
+    "invalid": "the spec of the queue they came from does not take them",
     "unknown": "there is no such dead letter",
 }
 

@@ -245,7 +245,7 @@ class DeadLetter(Struct, frozen=True, dict=True):
     """A message that was given up, in the queue of dead letters under `id` and `position`.
 
     original_id, original_queue: what it was, and where. raw: its data, exactly as it was pushed.
-    reason: `exhausted`, `permanent` or `skipped`. replayed: when it was replayed, as message `new_id`.
+    reason: `exhausted`, `permanent`, `skipped` or `malformed`. replayed: when it was replayed, as message `new_id`.
     """
 
     id: str
@@ -285,7 +285,7 @@ class LetterFilter(Struct, frozen=True, omit_defaults=True):
     replayed: was a new message made of them? For purges only.
     """
 
-    reason: tuple[Literal["exhausted", "permanent", "skipped"], ...] = ()
+    reason: tuple[Literal["exhausted", "permanent", "skipped", "malformed"], ...] = ()
     queue: str | None = None
     key: str | None = None
     type: str | None = None
@@ -306,12 +306,13 @@ class Replayed(Struct, frozen=True):
     """What became of a dead letter that was to be replayed. message: the id of the message made of it.
 
     outcome: `replayed`; `already`: `message` was made before; `no_queue`: where it came from is gone; `later`: at
-    this pace its turn would come when the message is old already; `unknown`.
+    this pace its turn would come when the message is old already; `invalid`: that queue's spec does not take it;
+    `unknown`.
     """
 
     id: str
     message: str | None
-    outcome: Literal["replayed", "already", "no_queue", "later", "unknown"]
+    outcome: Literal["replayed", "already", "no_queue", "later", "invalid", "unknown"]
 
 
 class ReplayTotals(Struct, frozen=True):
@@ -320,6 +321,7 @@ class ReplayTotals(Struct, frozen=True):
     replayed: int = 0
     no_queue: int = 0
     later: int = 0
+    invalid: int = 0
 
 
 class FilterReplay(Struct, frozen=True):

@@ -11,7 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from edgequeues.client.messages import Consumer
 
-Outcome = Literal["new", "same", "moved", "stale"]
+Outcome = Literal["new", "same", "moved", "stale", "dead", "filtered"]
 
 
 class NewEntry(Struct, frozen=True):

@@ -101,7 +101,7 @@ async def _replay(
         return part
 
     await _walk(step, waits)
-    counts = {name: totals[name] for name in ("replayed", "no_queue", "later")}
+    counts = {name: totals[name] for name in ("replayed", "no_queue", "later", "invalid")}
     more = more or totals["later"] > 0
     return Response(codec.encode({"totals": counts, "more": more, "results": first}))
 

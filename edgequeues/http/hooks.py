@@ -22,6 +22,8 @@ from edgequeues.core.errors import (
     InvalidRequest,
     QueueFull,
     QueueNotFound,
+    TooLarge,
+    UnsupportedMedia,
 )
 from edgequeues.core.signatures import Signed
 from edgequeues.http import hook_body, problems
@@ -206,7 +208,9 @@ def _outcome(error: Exception) -> str:
         return "shed"
     if isinstance(error, BadSignature | Forbidden):
         return "refused"
-    if isinstance(error, InvalidJson | InvalidMessage | InvalidRequest):
+    if isinstance(error, TooLarge):
+        return "too_large"
+    if isinstance(error, InvalidJson | InvalidMessage | InvalidRequest | UnsupportedMedia):
         return "invalid"
     return "failed"
 

@@ -13,6 +13,7 @@ from edgequeues.http import codec, params
 from edgequeues.http.problems import NotReady
 from edgequeues.http.routes import Request, Response, Route, json_body
 from edgequeues.spec import ir
+from edgequeues.spec.values import Applied
 from edgequeues.specs import Held, Specs
 
 T = TypeVar("T")
@@ -44,14 +45,14 @@ def routes(specs: Specs) -> list[Route]:
         origin = params.text(request.query, "origin") or "a spec sent to the server"
         dry_run = params.flag(request.query, "dry_run")
         applied = await _written(specs.apply(space, given, origin[:256], dry_run=dry_run))
-        return Response(codec.encode(applied))
+        return _told(applied)
 
     async def remove_spec(request: Request) -> Response:
         """Have a spec hold no more."""
         params.only(request.query, ("dry_run",))
         dry_run = params.flag(request.query, "dry_run")
         space, app = request.params["space"], request.params["app"]
-        return Response(codec.encode(await _written(specs.remove(space, app, dry_run=dry_run))))
+        return _told(await _written(specs.remove(space, app, dry_run=dry_run)))
 
     async def hooks(request: Request) -> Response:
         """List the webhooks of the server, with what became of their calls since it started."""
@@ -65,6 +66,10 @@ def routes(specs: Specs) -> list[Route]:
         Route("DELETE", "/v1/spaces/{space}/specs/{app}", remove_spec, "spec"),
         Route("GET", "/v1/hooks", hooks, "list"),
     ]
+
+
+def _told(applied: Applied) -> Response:
+    return Response(codec.encode({"app": applied.app, "queues": applied.queues}))
 
 
 def _info(held: Held) -> dict[str, object]:

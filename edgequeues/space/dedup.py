@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -54,9 +54,9 @@ def get(db: apsw.Connection, scope: str, key: str, at: int) -> First | None:
     return None if row is None else First(*row)
 
 
-def put(db: apsw.Connection, scope: str, key: str, first: First, expires_ts: int) -> None:
-    """Remember a key until unix ms `expires_ts`."""
-    db.execute(PUT, (scope, key, *first, expires_ts))
+def put(db: apsw.Connection, scope: str, keys: Iterable[str], first: First, expires_ts: int) -> None:
+    """Remember the keys of a message until unix ms `expires_ts`."""
+    db.executemany(PUT, [(scope, key, *first, expires_ts) for key in keys])
 
 
 def sweep(db: apsw.Connection, at: int, limit: int) -> int:
@@ -110,7 +110,7 @@ def remember(
     ]
     for one, made in keyed:
         assert one.idempotency_key is not None
-        put(db, scope, one.idempotency_key, first(one, made), at + WINDOW_MS)
+        put(db, scope, [one.idempotency_key], first(one, made), at + WINDOW_MS)
     return bool(keyed)
 
 

@@ -82,8 +82,7 @@ class IngestVerbs(SpaceBase):
         ]
         for one, appended in zip(fresh, made, strict=True):
             entry = one.verdict.entry if isinstance(one.verdict, Malformed) else one.verdict
-            for key in one.keys:
-                dedup.put(self.db, row.queue_id, key, dedup.first(entry, appended), at + dedup.WINDOW_MS)
+            dedup.put(self.db, row.queue_id, one.keys, dedup.first(entry, appended), at + dedup.WINDOW_MS)
         if any(one.keys for one in fresh):
             self._alarm_in(dedup.WINDOW_MS)
         return iter(made)

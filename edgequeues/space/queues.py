@@ -243,9 +243,10 @@ def purge(db: apsw.Connection, queue: Queue, now_ms: int) -> None:
     db.execute(PURGE, (now_ms, queue.tail, queue.queue_id))
 
 
-def govern(db: apsw.Connection, queue: Queue, app: str, rules: str) -> None:
-    """Have the rules of an app's spec hold for what is appended from now on."""
-    queue.app, queue.rules, queue.judge = app, rules, judging.of_rules(rules)
+def govern(db: apsw.Connection, queue: Queue, app: str | None, rules: str | None) -> None:
+    """Have the rules of an app's spec hold for what is appended from now on; None: no spec declares it any more."""
+    queue.app, queue.rules = app, rules
+    queue.judge = None if rules is None else judging.of_rules(rules)
     db.execute(GOVERN, (app, rules, queue.queue_id))
 
 

@@ -31,7 +31,8 @@ class SpecVerbs(SpaceBase):
     def apply(self, spec: Spec, *, dry_run: bool = False) -> Applied:
         """Have a spec hold instead of the app's earlier one. dry_run: only say what that would do.
 
-        The spec is valid by itself. Raises SpecConflict with all that speaks against it, and then nothing is changed.
+        Queues that it has no more lose their names; `remove` takes them away, turn by turn. The spec is valid by
+        itself. Raises SpecConflict with all that speaks against it, and then nothing is changed.
         """
         self._settle()
         plans = planning.plans(spec)
@@ -46,11 +47,12 @@ class SpecVerbs(SpaceBase):
         if not dry_run:
             self._pass()
             self._carry_out(spec.app, plans, gone)
-        return Applied(spec.app, changes)
+        return Applied(spec.app, changes, [row.queue_id for row in gone])
 
     def _carry_out(self, app: str, plans: dict[str, Plan], gone: list[Queue]) -> None:
         for row in gone:
-            self._remove_empty(row)
+            queues.govern(self.db, row, None, None)
+            self._reconfigured(row, replace(row.config, name=None))  # nobody finds it while it goes
         # What is there already goes first: a new queue's dead letters must not seem to come round by rules of before.
         for name, plan in sorted(plans.items(), key=lambda one: self._find(one[0]) is None):
             found = self._find(name)
@@ -63,14 +65,6 @@ class SpecVerbs(SpaceBase):
         for name in plans:
             row = self._require(name)
             self._check_graves(row, [one.config for one in row.consumers])
-
-    def _remove_empty(self, row: Queue) -> None:
-        """Forget a queue that holds nothing. Its keys go by time: no other queue will have its id."""
-        assert not row.entries
-        for one in row.consumers:
-            consumers.remove(self.db, one.consumer_id)
-        queues.remove(self.db, row)
-        self._forget_queues()
 
     def _give_rules(self, row: Queue, plan: Plan) -> None:
         """Give the consumer `default` the rules of a plan, or make it."""

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from msgspec import Struct
-from msgspec.structs import fields
 
 from edgequeues.core.attrs import AttrType, show
 from edgequeues.core.jsonwords import quoted
@@ -58,8 +57,8 @@ def diff(old: ir.Spec | None, new: ir.Spec) -> list[Change]:
 
 
 def _structs(path: Path, old: Struct, new: Struct) -> Iterator[Change]:
-    for field in fields(new):
-        yield from _values((*path, field.name), getattr(old, field.name), getattr(new, field.name))
+    for name in ir.fields_of(type(new)):
+        yield from _values((*path, name), getattr(old, name), getattr(new, name))
 
 
 def _values(path: Path, old: Any, new: Any) -> Iterator[Change]:
@@ -109,7 +108,7 @@ def _text(path: Path, value: Any) -> str:
     elif isinstance(value, tuple):
         shown = f"[{', '.join(_text(path, one) for one in value)}]"
     elif isinstance(value, Struct):
-        given = {field.name: getattr(value, field.name) for field in fields(value)}
+        given = {name: getattr(value, name) for name in ir.fields_of(type(value))}
         parts = [
             f"{name}: {_text((*path, name), one)}" for name, one in given.items() if one not in (None, ())
         ]

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import fields
 
 from edgequeues.core.attrs import AttrType, show
 from edgequeues.core.expression_nodes import ExprFault, check
@@ -130,10 +129,10 @@ def _expressions(part: Struct, names: Iterable[str]) -> Iterator[str]:
 
 def _settings(part: Struct, names: Iterable[str]) -> Iterator[str]:
     """Plain settings, without those that are as they are by default."""
-    defaults = {field.name: field.default for field in fields(part)}
+    known = ir.fields_of(type(part))
     for name in names:
         value = getattr(part, name)
-        if value == defaults[name]:
+        if value == known[name].default:
             continue
         key = "secret_env" if name == "secret_envs" else name
         yield f"{key}: {'unlimited' if value is None and name in UNLIMITED_KEYS else _plain(name, value)}"
@@ -160,7 +159,7 @@ def priority_text(expr: ir.Expr) -> str:
 
 
 def _names(kind: type[Struct]) -> list[str]:
-    return [field.name for field in fields(kind)]
+    return list(ir.fields_of(kind))
 
 
 def _guarded(node: Any) -> Any:

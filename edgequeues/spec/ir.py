@@ -6,10 +6,12 @@ An expression is JSON of `edgequeues.core.expressions`.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import FieldInfo, fields
 
 from edgequeues.core.attrs import AttrType
 from edgequeues.core.backoff import DelayMs
@@ -187,8 +189,8 @@ class Spec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
 
 
 def encode(spec: Spec) -> bytes:
-    """The JSON of a spec, on one line; names in the order in which they were declared."""
-    return msgspec.json.encode(spec)
+    """The JSON of a spec, on one line, names as they were declared. Equal specs have equal JSON."""
+    return msgspec.json.encode(_settled(spec))
 
 
 def decode(text: bytes) -> Spec:
@@ -199,3 +201,23 @@ def decode(text: bytes) -> Spec:
         return msgspec.json.decode(text, type=Spec)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise InvalidRequest(f"spec: {error}") from error
+
+
+@lru_cache(maxsize=64)
+def fields_of(kind: type[Struct]) -> dict[str, FieldInfo]:
+    """The fields of a part by name. Remembered: msgspec evaluates annotations each time it is asked."""
+    return {field.name: field for field in fields(kind)}
+
+
+def _settled(value: Any) -> Any:
+    """The same with each default as the object that it is by default: msgspec leaves out no other."""
+    if isinstance(value, Struct):
+        given = {
+            name: (getattr(value, name), field.default) for name, field in fields_of(type(value)).items()
+        }
+        return type(value)(
+            **{name: _settled(one) for name, (one, default) in given.items() if one != default}
+        )
+    if isinstance(value, dict) and value and isinstance(next(iter(value.values())), Struct):
+        return {name: _settled(one) for name, one in value.items()}
+    return value

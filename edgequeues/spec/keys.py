@@ -65,6 +65,7 @@ KEYS: dict[str, dict[str, Form]] = {
     "command": {"input": "fields", "run": "value", "secret_env": "value", "timeout_ms": "value"},
 }
 BLOCKS = frozenset({"app"} | {key for keys in KEYS.values() for key, form in keys.items() if form != "value"})
+VALUES = frozenset(key for keys in KEYS.values() for key, form in keys.items() if form == "value") - BLOCKS
 _SHAPES = {
     "value": "`{0}: ...`",
     "block": "`{0} {{ key: ... }}`",

@@ -14,7 +14,7 @@ from edgequeues.spec.ir import Expr
 
 
 class Field:
-    """One field. attr: its type; None: any. What is of another type is told with the expression, and what was there."""
+    """One field. attr: its type; None: any. A value of another type is told with what was there."""
 
     def __init__(self, name: str, expr: Expr, attr: AttrType | None) -> None:
         self.name = name

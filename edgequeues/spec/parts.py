@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import fields
 
 from edgequeues.spec import ir
 from edgequeues.spec.building import MISSING, UNLIMITED, Building
@@ -106,7 +105,7 @@ def _settings(making: Building, path: Path, block: Block, kind: type[Struct]) ->
             wanted = _type(kind, key)
             unlimited = key in UNLIMITED_KEYS
             made[key] = making.setting((*path, key), item.value, wanted, unlimited=unlimited)
-    needed = [field.name for field in fields(kind) if field.required]
+    needed = [name for name, field in ir.fields_of(kind).items() if field.required]
     if kind is ir.Retention:
         needed.append("max_age_seconds")
     strange = {suggest(item.key.text, KEYS[name]) for item in block.body if item.key.text not in KEYS[name]}
@@ -235,8 +234,7 @@ def _entries(value: Value) -> list[Entry]:
 
 
 def _type(kind: type[Struct], name: str) -> Any:
-    [found] = [field.type for field in fields(kind) if field.name == name]
-    return found
+    return ir.fields_of(kind)[name].type
 
 
 def _struct(kind: type[S], made: dict[str, Any]) -> S:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from edgequeues.spec.expression_tree import FUNCTIONS
 from edgequeues.spec.faults import Fault, Lines, meant
-from edgequeues.spec.keys import BLOCKS
+from edgequeues.spec.keys import BLOCKS, VALUES
 from edgequeues.spec.tree import Block, Entry, Tree
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _hint(text: str, start: int, expected: set[str], opening: _Opening | None) -
     """What was probably meant."""
     number = _NUMBER.match(text, start)
     head = _HEAD.search(text, 0, opening.at) if opening and opening.sign == "{" else None
-    name = _HEAD.search(text, 0, start)
+    name = _HEAD.search(text, 0, len(text[:start].rstrip()))
     sign = text[start : start + 1]
     hint = ""
     if number and not {"INT", "FLOAT", "QNAME"}.isdisjoint(expected):
@@ -160,6 +160,8 @@ def _hint(text: str, start: int, expected: set[str], opening: _Opening | None) -
         hint = meant(head[1], BLOCKS)
     elif sign == "=" and "COLON" in expected:
         hint = "Write `key: value`."
+    elif expected == {"LBRACE"} and name and name[1] in VALUES:
+        hint = f"Write `{name[1]}: ...`."
     elif sign in ("&", "|"):
         hint = f"Write `{sign}{sign}`."
     elif sign == "(" and name:
@@ -207,7 +209,9 @@ def _wanted(expected: set[str]) -> str:
     elif {"NAME", "MAP_TO"} <= expected:
         said = (said - {"a name"}) | {"a key"}
     if len(expected & _OPERATORS) > 1:
-        said = (said - {"`<`", "`>`", "`?`", "`.`", "`[`", "`,`", "`:`", "a key", "a name"}) | {"an operator"}
+        said = (
+            said - {"`<`", "`>`", "`?`", "`.`", "`[`", "`,`", "`:`", "`(`", "a key", "a name", 'a "text"'}
+        ) | {"an operator"}
     ordered = sorted(said, key=lambda word: (word.startswith("`"), word))
     *others, last = ordered or ["nothing"]
     return f"{', '.join(others)} or {last}" if others else last

@@ -12,6 +12,7 @@ from edgequeues.spec.faults import listed, meant
 
 N = TypeVar("N")
 
+DEPTH_MAX = 64  # of maps inside maps; what makes sense is far less
 DIGITS_MAX = 4_000  # of an integer; int() refuses more
 
 PLAIN = ("json", "string", "int", "float", "bool", "time")
@@ -97,6 +98,7 @@ class Type:
     type: AttrType
     end: int
     troubles: list[Trouble]
+    depth: int = 1
 
 
 Children = list[Any]
@@ -203,6 +205,10 @@ class Tree(Reader):
                 _trouble(children[0], "the keys of a map are strings", "Write `map<string, ...>`.")
             )
         made.troubles += keys.troubles + values.troubles
+        made.depth = values.depth + 1
+        if made.depth > DEPTH_MAX:  # cut off, so that nothing has to go deep into it
+            made.troubles.append(_trouble(children[0], f"maps inside maps, more than {DEPTH_MAX} deep", ""))
+            made.type, made.depth = AttrType(), 1
         return made
 
     def enum_type(self, children: Children) -> Type:

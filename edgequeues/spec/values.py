@@ -46,7 +46,8 @@ class QueueChange(Struct, frozen=True):
 
 
 class Applied(Struct, frozen=True):
-    """What a spec did, or would do."""
+    """What a spec did, or would do. gone: ids of the queues that it has no more, to be removed."""
 
     app: str
     queues: list[QueueChange]
+    gone: list[str] = []

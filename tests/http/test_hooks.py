@@ -264,7 +264,9 @@ async def test_twilio_signs_the_address_it_was_given(tmp_path: Path, front: Fron
     body = b"MessageSid=SM1&Body=Hi+there"
     async with hooked(tmp_path, spec, front, public_base_url="https://hooks.example.com") as alerts:
         signature = twilio(fields, "https://hooks.example.com/hook/sms")
-        reply = await alerts.send(body, signature, FORM, hook="sms")
+        reply = await alerts.client.ask(
+            "POST", "/hook/sms", body, headers=[(b"host", b"hooks.example.com"), signature, FORM], host=False
+        )
         assert (reply.status, reply.json()["idempotency_key"]) == (202, "SM1")
         [message] = await alerts.messages()
         assert message["payload"] == fields

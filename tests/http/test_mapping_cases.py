@@ -41,7 +41,7 @@ async def hooks(tmp_path: Path) -> AsyncIterator[Hooked]:
         ({"incident": {"title": None}}, TITLE + "null"),
         (
             {"incident": {"title": 7}},
-            "message.title: an integer where a text is wanted; it is payload.incident.title, where there is an integer",
+            TITLE.replace("null", "an integer") + "an integer",
         ),
         ([], TITLE + "missing after payload, which is a list"),
         ("text", TITLE + "missing after payload, which is a text"),

@@ -38,7 +38,10 @@ async def dead(client: Client, query: str = "") -> list[Any]:
 async def test_a_filter_says_which_are_replayed(client: Client) -> None:
     await bury(client, {"data": 1, "key": "a"}, {"data": 2, "key": "b"}, {"data": 3, "key": "a"})
     answer = await replay(client, filter={"key": "a", "reason": ["permanent"]})
-    assert (answer["totals"], answer["more"]) == ({"replayed": 2, "no_queue": 0, "later": 0}, False)
+    assert (answer["totals"], answer["more"]) == (
+        {"replayed": 2, "no_queue": 0, "later": 0, "invalid": 0},
+        False,
+    )
     messages = await pull(client, batch=10)
     assert [one["data"] for one in messages] == [1, 3]
     assert [one["message"] for one in answer["results"]] == [one["id"] for one in messages]
@@ -106,7 +109,10 @@ async def test_what_a_pace_would_make_too_late_is_left(client: Client) -> None:
     await bury(client, *({"data": n} for n in range(5)))
     await client.patch(f"{JOBS}/config", {"max_age_ms": 4_000})
     answer = await replay(client, filter=EVERYTHING, per_second=1)
-    assert (answer["totals"], answer["more"]) == ({"replayed": 3, "no_queue": 0, "later": 2}, True)
+    assert (answer["totals"], answer["more"]) == (
+        {"replayed": 3, "no_queue": 0, "later": 2, "invalid": 0},
+        True,
+    )
 
 
 async def test_a_preview_counts_and_shows_and_changes_nothing(client: Client) -> None:

@@ -39,7 +39,12 @@ class Shop:
             self.apply(**queues)
 
     def apply(self, **queues: Queue) -> Applied:
-        return self.space.call(SpaceShard.apply, spec("shop", **queues))
+        """As a server does."""
+        applied = self.space.call(SpaceShard.apply, spec("shop", **queues))
+        for queue_id in applied.gone:
+            while self.space.call(SpaceShard.remove, queue_id):
+                pass
+        return applied
 
     def apply_other(self, **queues: Queue) -> Applied:
         """The spec of another app."""

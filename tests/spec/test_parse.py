@@ -67,7 +67,8 @@ def test_the_sample_is_what_the_golden_file_says() -> None:
         ("bool(x)", {"bool": X}),
         ("is_null(x)", {"is_null": X}),
         ("time_between(x, y, z)", {"time_between": {"expr": X, "from": Y, "to": Z}}),
-        ('map_enum(x, {"a": 1, "b": null}, y)', {"map_enum": {"expr": X, "mapping": {"a": 1, "b": None}, "default": Y}}),
+        ('map_enum(x, {"a": 1}, y)', {"map_enum": {"expr": X, "mapping": {"a": 1}, "default": Y}}),
+        ('map_enum(x, {"a": null})', {"map_enum": {"expr": X, "mapping": {"a": None}}}),
         ("payload.__class__", {"get": {"expr": P, "path": ["__class__"]}}),
     ],
 )  # fmt: skip
@@ -96,8 +97,11 @@ def test_words_for_priorities_are_numbers(word: str, number: int) -> None:
 
 
 def test_names_may_have_dashes_and_begin_with_digits() -> None:
-    text = app('queue order-events { delivery { dead_letter_queue: 2nd-try } } queue "2nd-try" {}')
-    assert read(text).queues["order-events"].delivery.dead_letter_queue == "2nd-try"
+    text = app(
+        'queue order-events { delivery { dead_letter_queue: a-b } } queue a-b {} queue 2nd {} queue "3rd" {}'
+    )
+    assert read(text).queues["order-events"].delivery.dead_letter_queue == "a-b"
+    assert list(read(text).queues) == ["order-events", "a-b", "2nd", "3rd"]
 
 
 def test_unlimited_is_no_end() -> None:
@@ -132,7 +136,8 @@ def test_each_part_is_marked_with_its_place() -> None:
     ("body", "what", "remedy"),
     [
         ("delay_ms: 1\ndelay_ms: 2", "4:1: `delay_ms` for the second time", "The first is in line 3; keep one."),
-        ("delay_ms: -1", "3:11: `delay_ms` will not do: expected `int` >= 0", "Numbers from 0 to 31536000000 will do."),
+        ("delay_ms: -1", "3:11: `delay_ms` will not do: expected `int` >= 0",
+         "Numbers from 0 to 31536000000 will do."),
         ("delay_ms: x.y", "3:11: `delay_ms` wants a plain value", ""),
         ("delay_ms: null", "3:11: `delay_ms` wants a plain value", ""),
         ("delay_ms: 1.5", "3:11: `delay_ms` will not do: expected `int`, got `float`",
@@ -207,12 +212,12 @@ def test_what_is_wrong_around_queues_is_told_with_its_place(text: str, what: str
 @pytest.mark.parametrize(
     ("body", "what", "remedy"),
     [
-        ("delay_ms 5", "3:10: `5` cannot stand here; `.` or `{` can", ""),
-        ("delay_ms = 5", "3:10: `=` cannot stand here; a name, a \"text\", `:` or `{` can", "Write `key: value`."),
+        ("delay_ms 5", "4:1: `}` cannot stand here; `{` can", "Write `delay_ms: ...`."),
+        ("delay_ms = 5", "3:10: `=` cannot stand here; a \"text\", a name, `:` or `{` can", "Write `key: value`."),
         ("delay_ms: 5s", "3:11: `5s` cannot stand here; a value can",
          "Numbers have neither units nor leading zeros; the key says the unit, as in `delay_ms: 5000`."),
         ("filter: a & b", "3:11: `&` cannot stand here; an operator, `{` or `}` can", "Write `&&`."),
-        ("filter: (a", "4:1: `}` cannot stand here; an operator or `)` can", "The `(` before it is not closed."),
+        ("filter: (a", "4:1: `}` cannot stand here; `)` can", "The `(` before it is not closed."),
         ("filter: a +", "4:1: `}` cannot stand here; a value can", ""),
         ("mesage_type { a: map<string, int> }", "3:33: `>` cannot stand here; a \"text\", a name, `:` or `{` can",
          "Did you mean `message_type`?"),

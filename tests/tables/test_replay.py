@@ -16,8 +16,10 @@ from edgequeues.models_letters import LetterFilter
 from edgequeues.space import check
 from edgequeues.space.dead_verbs import ReplayAsk
 from edgequeues.space.shard import SpaceShard
+from edgequeues.spec.values import Arriving
 from shards import journal
 from shards.testing import Direct, FakeClock
+from tests.space.specs import spec
 
 QUEUES = st.sampled_from(["alpha", "beta"])
 IDS = [f"01HZY3V000000000000000000{number}" for number in range(2)]  # of queues that pass names to each other
@@ -46,14 +48,16 @@ TURNS = st.one_of(
 )
 
 
-JOBS = st.sampled_from(["jobs", "jobs", "lined", "lined", "alpha"])
-WORKED = st.sampled_from(["jobs", "jobs", "lined", "lined", "alpha", "jobs-dlq", "lined-dlq", "graves"])
+JOBS = st.sampled_from(["jobs", "jobs", "lined", "lined", "alpha", "typed"])
+WORKED = st.sampled_from(
+    ["jobs", "jobs", "lined", "lined", "alpha", "jobs-dlq", "lined-dlq", "graves", "typed", "typed-dlq"]
+)
 CONSUMERS = st.sampled_from(["default", "other"])
 OBJECTS = [f"o{number}" for number in range(4)]
 NUMBERS = st.integers(0, 99)  # of a lease among those given
 MESSAGES = st.builds(
     NewEntry,
-    data=st.sampled_from(["1", "[2]"]),
+    data=st.sampled_from(["1", "[2]", '{"id":3}']),
     object_id=st.sampled_from([None, None, *OBJECTS]),
     ttl_ms=st.sampled_from([None, None, None, 1_000]),
     key=st.one_of(st.none(), st.sampled_from("ab")),
@@ -83,6 +87,37 @@ SETTINGS = st.fixed_dictionaries(
         "max_entries": st.sampled_from([None, 3]),
     },
 )
+SPECS = st.fixed_dictionaries(
+    {},
+    optional={
+        name: st.fixed_dictionaries(
+            {},
+            optional={
+                "message_type": st.sampled_from([{"id": {"type": "int"}}, {"id": {"optional": True}}]),
+                "on_invalid": st.sampled_from(["reject", "dead_letter"]),
+                "ordering": st.sampled_from(["unordered", "fifo"]),
+                "filter": st.just({"var": {"input": {"field": "id"}}}),
+                "idempotency_key": st.just({"var": {"input": {"field": "id"}}}),
+                "retention": st.sampled_from([{}, {"max_age_seconds": 2}, {"max_depth": 2}]),
+            },
+        )
+        for name in ("typed", "jobs")
+    },
+)
+ARRIVING = st.builds(
+    Arriving,
+    st.builds(NewEntry, data=st.sampled_from(['{"id":1}', '{"id":2}', '{"id":"x"}', "[2]"])),
+    st.lists(st.sampled_from(["k", "l", "m"]), max_size=2, unique=True).map(tuple),
+    st.sampled_from([None, None, None, "not what it says"]),
+)
+GOVERNED = st.one_of(
+    st.tuples(st.just("apply"), SPECS),
+    st.tuples(
+        st.just("ingest"),
+        st.sampled_from(["typed", "typed", "jobs"]),
+        st.lists(ARRIVING, min_size=1, max_size=3),
+    ),
+)
 PUSHES = st.tuples(st.just("push"), JOBS, st.lists(MESSAGES, min_size=1, max_size=4))
 PULLS = st.tuples(st.just("pull"), WORKED, st.just(None), st.integers(1, 4), st.integers(1, 900))
 ANSWERS = st.one_of(
@@ -101,14 +136,16 @@ RARER = st.one_of(
     st.tuples(st.just("remove"), WORKED),
     TURNS,
 )
-GRAVES = st.sampled_from(["jobs-dlq", "graves"])
+GRAVES = st.sampled_from(["jobs-dlq", "graves", "typed-dlq"])
 REPLAYS = st.one_of(
     st.tuples(st.just("replay"), GRAVES, st.one_of(st.none(), st.just(2.0))),
     st.tuples(st.just("replay_some"), GRAVES, st.integers(1, 3), st.one_of(st.none(), st.just(2.0))),
     st.tuples(st.just("purge_letters"), GRAVES, st.booleans()),
 )
 WAITS = st.one_of(st.tuples(st.just("alarm")), st.tuples(st.just("wait"), st.integers(-1_000, 2_000)))
-WORK_TURNS = st.sampled_from([PUSHES, PUSHES, PULLS, PULLS, ANSWERS, ANSWERS, WAITS, REPLAYS, RARER]).flatmap(
+WORK_TURNS = st.sampled_from(
+    [PUSHES, PUSHES, PULLS, PULLS, ANSWERS, ANSWERS, WAITS, REPLAYS, RARER, GOVERNED]
+).flatmap(
     lambda turns: turns  # not `one_of`, which would give every verb the same chance
 )
 
@@ -139,6 +176,10 @@ class Turns:
                 self.answer(turn)
             elif turn[0] in ("append", "delete", "clear", "configure", "rename", "alarm", "wait"):
                 run(self.space, turn)
+            elif turn[0] == "apply":
+                self.space.call(SpaceShard.apply, spec("shop", **turn[1]))  # type: ignore[arg-type]
+            elif turn[0] == "ingest":
+                self.space.call(SpaceShard.ingest, *turn[1:])  # type: ignore[arg-type]
             else:
                 self.work(turn)
 
@@ -149,7 +190,8 @@ class Turns:
         match turn:
             case ("ack", list(numbers)):
                 queue, _ = self.lease(numbers[0])
-                self.space.call(SpaceShard.ack, queue, [self.lease(number)[1] for number in numbers])
+                leases = [self.lease(number)[1] for number in numbers]
+                self.space.call(SpaceShard.ack, queue, leases, results={leases[0]: '{"done":true}'})
             case ("retry", int(number), None | int() as delay_ms, bool(permanent)):
                 queue, lease = self.lease(number)
                 self.space.call(SpaceShard.retry, queue, [Retry(lease, delay_ms, "no", permanent)])

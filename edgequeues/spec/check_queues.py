@@ -121,7 +121,7 @@ def _check_delivery(checking: Checking, path: Path, name: str, queue: ir.QueueSp
     target = checking.message_type(letters)
     if target is not None:
         path_to = (*at, "dead_letter_queue") if delivery.dead_letter_queue else ("queues", letters)
-        whose = f"queue `{letters}` for dead letters"
+        whose = f"queue `{letters}` of dead letters"
         checking.fit(path_to, ENVELOPE, target, whose, "Declare", partly=True)
 
 

@@ -178,18 +178,17 @@ def _map_to(making: Building, path: Path, value: Value) -> Any:
 
 def _on(making: Building, path: Path, value: Value) -> dict[str, Any]:
     """`Entity.Command { ... }`."""
-    get = value.expression.ast.get("get", {}) if value.expression else {}
-    entity = get.get("expr", {}).get("var", {}).get("input", {}).get("field")
-    steps = get.get("path", [])
+    expression = value.expression
+    shown = "".join(making.lines.text[expression.start : expression.end].split()) if expression else ""
+    entity, _, name = shown.partition(".")
     for key in ("on_type", "command", "input_map"):
         making.mark((*path, key), value)
-    if entity is None or len(steps) != 1 or not isinstance(steps[0], str) or not steps[0].isidentifier():
-        making.blame(
-            (*path, "on"), value, "`on` wants a command", "Write `on: Entity.Command { field: ... }`."
-        )
+    if not (entity.isidentifier() and name.isidentifier() and shown.isascii()):
+        remedy = "Write `on: Entity.Command { field: ... }`."
+        making.blame((*path, "on"), value, "`on` wants a command", remedy)
         return {}
     fields_ = making.fields((*path, "input_map"), _entries(value))
-    return {"on_type": entity, "command": steps[0], "input_map": fields_}
+    return {"on_type": entity, "command": name, "input_map": fields_}
 
 
 def _verify(making: Building, path: Path, found: dict[str, Entry | Block]) -> ir.Verify:

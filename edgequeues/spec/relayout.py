@@ -5,6 +5,7 @@ A comment stays with what it stands above, or behind. Blank lines between what b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -16,7 +17,7 @@ from edgequeues.spec.fmt import expression as expression_text
 from edgequeues.spec.keys import KEYS
 from edgequeues.spec.parse import parse
 from edgequeues.spec.syntax import comments, read
-from edgequeues.spec.tree import Block, Entry, Field, Value
+from edgequeues.spec.tree import Block, Entry, Field, Value, Word
 
 NAMES = {
     "delivery": "dead_letter_queue",
@@ -24,6 +25,7 @@ NAMES = {
 }  # of these blocks, the key whose value is a name
 
 Item = Entry | Block | Field
+_LINE_END = re.compile(r"\r\n|\r")
 
 
 @dataclass
@@ -48,7 +50,10 @@ def relayout(text: str) -> str:
     """The text in order, indented, one thing a line. It must be a spec without faults."""
     lines = Lines(text)
     items = read(lines)
-    found = [_Comment(start, end, lines.text[start:end].rstrip()) for start, end in comments(lines.text)]
+    found = [
+        _Comment(start, end, _LINE_END.sub("\n", lines.text[start:end].rstrip()))
+        for start, end in comments(lines.text)
+    ]
     layout = _Layout(lines.text, found)
     printed = "\n".join(layout.body(items, None, 0, len(lines.text))) + "\n"
     assert parse(printed).spec == parse(text).spec, "laid out anew, this text would mean something else"
@@ -80,9 +85,7 @@ class _Layout:
         if isinstance(item, Field):
             yield f"{item.key.text}: {show(item.type)}{behind}"
         elif isinstance(item, Block):
-            head = " ".join(
-                [item.key.text, *filter(None, [".".join(name_text(word.text) for word in item.name)])]
-            )
+            head = " ".join([item.key.text, *filter(None, [_named(item.name)])])
             inside: Sequence[Item] = item.typed if item.typed is not None else item.body
             kind = item.key.text if item.typed is None and item.key.text in KEYS else None
             yield from self._braced(head, inside, kind, (item.open, item.end), behind)
@@ -112,15 +115,15 @@ class _Layout:
     def _value(self, key: str, within: str | None, value: Value) -> str:
         """A value, without the fields in braces behind it."""
         if value.target is not None:
-            return f"{value.target} {'.'.join(name_text(word.text) for word in value.name)}"
+            return f"{value.target} {_named(value.name)}"
         if value.run is not None:
             return f"{value.run[0]} {quoted(value.run[1])}"
         assert value.expression is not None
         shown = self.text[value.expression.start : value.expression.end]
         if within and NAMES.get(within) == key:
             return name_text(value.expression.ast.get("lit", {}).get("string", shown))
-        if value.expression.bare is not None:
-            return shown
+        if value.expression.bare is not None or (within == "webhook" and key == "on"):
+            return "".join(shown.split())
         call = value.expression.ast.get("call", {})
         if call.get("fn") == "per_key":
             return f"per_key({expression_text(call['args'][0])})"
@@ -190,3 +193,8 @@ class _Layout:
 
 def _end(item: Item) -> int:
     return item.value.end if isinstance(item, Entry) else item.end
+
+
+def _named(words: Sequence[Word]) -> str:
+    """The name of a block; of two parts for a command, which no word of the language can be taken for."""
+    return name_text(words[0].text) if len(words) == 1 else ".".join(word.text for word in words)

@@ -19,6 +19,7 @@ from edgequeues.spec.parts import PRIORITIES, UNLIMITED_KEYS
 from tests.house import tree
 
 PAGE = "docs/reference/spec.md"
+AS_JSON = re.compile(r"^```spec\n([^`]+)```\n\n```json\n([^`]+)```", re.MULTILINE)
 BLOCK = re.compile(r"^```spec( faulty)?\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ `(\w+)`$", re.MULTILINE)
 ROW = re.compile(r"^\| `(\w+)` \| (.+?) \| (.+?) \| .+ \|$", re.MULTILINE)
@@ -55,6 +56,14 @@ def test_a_spec_that_is_shown_has_no_fault(path: str, text: str, after: str) -> 
 @pytest.mark.parametrize(("path", "text", "after"), list(shown(faulty=True)), ids=by_path)
 def test_a_faulty_spec_is_told_what_is_shown_below_it(path: str, text: str, after: str) -> None:
     assert "\n".join(load(text.encode(), "shop.spec").render()) + "\n" == after
+
+
+def test_a_spec_and_its_json_are_the_same() -> None:
+    [(text, stored)] = AS_JSON.findall(tree.text(PAGE))
+    found = load(text.encode())
+    assert found.spec is not None
+    assert msgspec.json.decode(ir.encode(found.spec)) == msgspec.json.decode(stored)
+    assert load(stored.encode()).spec == found.spec
 
 
 def test_both_kinds_are_shown() -> None:

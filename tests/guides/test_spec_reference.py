@@ -11,6 +11,7 @@ import pytest
 from msgspec import inspect
 
 from edgequeues.core.attrs import AttrName
+from edgequeues.core.expressions import Env, ExprError, compile_expr
 from edgequeues.spec import ir
 from edgequeues.spec.expression_tree import BINARY, FUNCTIONS, MANY
 from edgequeues.spec.keys import KEYS
@@ -69,6 +70,29 @@ def test_a_spec_and_its_json_are_the_same() -> None:
 def test_both_kinds_are_shown() -> None:
     assert {path for path, *_ in shown(faulty=True)} == {PAGE}
     assert len([path for path, *_ in shown(faulty=False) if path == PAGE]) >= 6
+
+
+RESULTS = re.compile(r"^Of the message `(.+)`:\n\n((?:\|.*\n)+)", re.MULTILINE)
+
+
+def results() -> list[tuple[str, str, str]]:
+    """The message, an expression, and what the page says that it gives."""
+    [(message, table)] = RESULTS.findall(tree.text(PAGE))
+    rows = re.findall(r"^\| `(.+)` \| (.+) \|$", table, re.MULTILINE)
+    return [(message, expression, gives) for expression, gives in rows]
+
+
+@pytest.mark.parametrize(("message", "expression", "gives"), results(), ids=by_path)
+def test_an_expression_on_the_page_gives_what_is_shown(message: str, expression: str, gives: str) -> None:
+    found = load(f"app Shown {{ queue Jobs {{ filter: {expression} }} }}".encode())
+    assert found.spec is not None, found.render()
+    compute = compile_expr(found.spec.queues["Jobs"].filter)
+    env = Env(msgspec.json.decode(message))
+    if gives.startswith("an error: "):
+        with pytest.raises(ExprError, match=f"^{re.escape(gives.removeprefix('an error: '))}$"):
+            compute(env)
+    else:
+        assert msgspec.json.encode(compute(env)).decode() == gives.strip("`")
 
 
 # -- tables -------------------------------------------------------------------------------------------------

@@ -11,7 +11,14 @@ from msgspec import Struct
 
 from edgequeues.control import Control, SpecRow
 from edgequeues.core.dxn import Dxn
-from edgequeues.core.errors import HookBlocked, HookNotFound, HookTaken, InvalidSpec, SpecNotFound
+from edgequeues.core.errors import (
+    HookBlocked,
+    HookNotFound,
+    HookTaken,
+    InvalidRequest,
+    InvalidSpec,
+    SpecNotFound,
+)
 from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
 from edgequeues.spec import ir
@@ -67,7 +74,13 @@ class Specs:
 
     def _restore(self, row: SpecRow) -> None:
         """Have a spec hold as it did before the server stopped; without its webhooks, where they cannot be served."""
-        spec = ir.decode(row.ir.encode())
+        try:
+            spec = ir.decode(row.ir.encode())
+        except InvalidRequest as error:  # another version of us wrote it
+            log.error(
+                "the spec of app %s in space %s is left out: %s; apply it again", row.app, row.space, error
+            )
+            return
         faults = check(spec, self._allowed)
         if faults:
             why = "; ".join(map(_said, faults))

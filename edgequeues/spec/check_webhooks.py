@@ -51,7 +51,7 @@ def check_webhooks(checking: Checking) -> None:
         if items is not None and items.type != "json":
             what = f"{wanted(items)} where a list is wanted"
             checking.blame((*path, "for_each"), what, "Write where the list is, as in `payload.events`.")
-        checking.expression((*path, "filter"), webhook.filter, scope)
+        checking.expression((*path, "filter"), webhook.filter, REQUEST)  # of the whole request
         checking.expression((*path, "idempotency_key"), webhook.idempotency_key, scope, KEY)
         _check_message(checking, path, webhook, scope)
 

@@ -158,7 +158,7 @@ class Checking:
 
 def may_be_missing(attr: AttrType) -> bool:
     """Does a message do without this field?"""
-    return attr.optional or attr.default is not None or attr.type == "json"
+    return attr.optional or attr.default is not None
 
 
 def _sound(declared: Scope | None) -> Scope | None:

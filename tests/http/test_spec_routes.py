@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from edgequeues.app import open_app
+from edgequeues.control import Control
 from edgequeues.settings import Settings
 from edgequeues.spec.files import SpecError
 from shards.testing import InlineDisk
@@ -152,6 +153,20 @@ async def test_specs_hold_after_a_restart(tmp_path: Path) -> None:
         again = Hooked(Client(server), server, first.clock)
         assert (await again.taken(b'{"event":{"id":"1"}}'))["duplicate"] is True
         assert "duplicate" not in await again.taken(b'{"event":{"id":"2"}}')
+
+
+async def test_a_spec_of_another_version_is_left_out_and_said_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with hooked(tmp_path, PAGERDUTY):
+        pass
+    with Control.open(tmp_path / "data") as control:
+        [row] = control.specs()
+        control.put_spec(row._replace(ir='{"version":0,"app":"ops","of_tomorrow":1}'))
+    settings = Settings(secrets_env=list(SECRETS))
+    async with open_app(tmp_path / "data", settings, environment=SECRETS, disk=InlineDisk()) as server:
+        assert (await Client(server).ask("POST", "/hook/alert", b"{}")).status == 404
+    assert any("of app ops in space ops is left out" in one.getMessage() for one in caplog.records)
 
 
 async def test_a_changed_file_holds_from_the_next_start_with_messages_in_flight(tmp_path: Path) -> None:

@@ -21,12 +21,13 @@ HIDDEN = "hunter2"  # what no fault may ever show
 ALLOWED = Allowed(
     modules=("incidents", "shop.orders"),
     http_hosts=("hooks.example.com", "127.0.0.1:9000"),
-    secrets=("SECRET", "UNSET", "EMPTY", "BLANK", "LINE", "PAGERDUTY_WEBHOOK_SECRET"),
+    secrets=("SECRET", "UNSET", "EMPTY", "BLANK", "LINE", "AHEAD", "PAGERDUTY_WEBHOOK_SECRET"),
     environment={
         "SECRET": HIDDEN,
         "EMPTY": "",
         "BLANK": " \t",
         "LINE": f"{HIDDEN}\n",
+        "AHEAD": f" {HIDDEN}",
         "PATH": HIDDEN,
         "PAGERDUTY_WEBHOOK_SECRET": HIDDEN,
     },
@@ -106,6 +107,36 @@ def test_what_the_server_allows_is_not_looked_at_where_nothing_is_known_of_it() 
         "what is sent without TLS can be read and changed on its way"
     ]
     assert len(load(text.encode(), "x", Allowed()).faults) == 5
+
+
+def test_what_a_server_allows_is_no_fault() -> None:
+    text = """
+    app Demo {
+      queue Jobs {}
+      webhook Hook { queue: Jobs  verify_token { header: "X-Token" secret_env: "SECRET" } }
+      command A.A { run: python "incidents:create" }
+      command A.B { run: http "https://hooks.example.com/x" secret_env: "SECRET" }
+      command A.C { run: http "http://127.0.0.1:9000/x" }
+    }
+    """
+    assert load(text.encode(), "x", ALLOWED).faults == []
+
+
+def test_the_expressions_of_a_webhook_speak_of_the_request_and_of_the_item() -> None:
+    text = """
+    app Demo {
+      queue Jobs {}
+      webhook Hook {
+        verify: none
+        queue: Jobs
+        filter: payload.kind == headers["X-Kind"] && source_ip != "" && received_at > 0
+        for_each: payload.events
+        idempotency_key: item.id
+        message { a: item.a  b: payload.b  at: received_at }
+      }
+    }
+    """
+    assert load(text.encode()).faults == []
 
 
 def test_what_is_computed_of_a_message_may_be_null() -> None:

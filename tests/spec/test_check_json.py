@@ -102,6 +102,11 @@ def test_json_that_is_no_expression_is_a_fault_with_the_path_into_it(expr: Any, 
     assert fault.endswith("\n  Correct the expression.")
 
 
+def test_json_of_a_wrong_form_is_a_fault_that_names_the_field() -> None:
+    [fault] = told(queues={"Jobs": {"delivery": {"batch": 0}}})
+    assert "Expected `int` >= 1 - at `$.queues[...].delivery.batch`" in fault
+
+
 def test_types_nested_as_deep_as_json_may_be_are_faults() -> None:
     for depth in range(850, 1_000):
         deep = '{"type":"map","of":' * depth + '{"type":"int"}' + "}" * depth

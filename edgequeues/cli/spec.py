@@ -22,12 +22,13 @@ from edgequeues.settings import SettingsError
 from edgequeues.settings import load as load_settings
 
 if TYPE_CHECKING:  # the parser is loaded by those commands alone that read a spec
+    from edgequeues.spec import ir
     from edgequeues.spec.check import Allowed
     from edgequeues.spec.load import Loaded
 
 UNCHECKED = (
-    "secrets, hosts and modules were not checked: no setting allows any. Give the server's settings, by --config or "
-    "the environment"
+    "whether the server allows the secrets, hosts and modules was not checked: give its settings, by --config or the "
+    "environment"
 )
 
 file_argument = click.argument("file", type=click.Path(path_type=Path))
@@ -68,7 +69,7 @@ def check(surroundings: Surroundings, files: Sequence[Path], config: Path | None
     every = [loaded(file, allowed) for file in files]
     for one in every:
         tell(out, one)
-    if allowed is None:
+    if allowed is None and any(one.spec is not None and _has_more_to_check(one.spec) for one in every):
         out.note(UNCHECKED)
     wrong = sum(one.spec is None for one in every)
     if out.json:
@@ -78,7 +79,8 @@ def check(surroundings: Surroundings, files: Sequence[Path], config: Path | None
         rows = [(one.file, one.spec.app if one.spec else "", _found(one)) for one in every]
         out.table(("file", "app", "found"), rows)
     if wrong:
-        raise Failure(f"{wrong} of {len(every)} {'specs' if len(every) > 1 else 'spec'} cannot be used")
+        which = f"{wrong} of {len(every)} specs" if len(every) > 1 else "the spec"
+        raise Failure(f"{which} cannot be used")
 
 
 @spec.command()
@@ -182,6 +184,12 @@ def _replace(file: Path, text: str) -> None:
     except OSError as error:
         new.unlink(missing_ok=True)
         raise Failure(f"cannot write {file}: {(error.strerror or str(error)).lower()}") from error
+
+
+def _has_more_to_check(spec: ir.Spec) -> bool:
+    """Does a spec name secrets, hosts or modules?"""
+    verified = any(not hook.verify.none for hook in spec.webhooks.values())
+    return verified or any(one.python or one.http or one.secret_env for one in spec.commands.values())
 
 
 def _found(one: Loaded) -> str:

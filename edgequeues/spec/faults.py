@@ -86,9 +86,15 @@ def render(
     place = place_of(fault, marks or {})
     if text is None or place is None:
         where = f"{file}: {words(fault.path)}" if fault.path else file
-        return "\n".join([f"{where}: {fault.what}", *_remedy(fault)])
+        return "\n".join([printable(f"{where}: {fault.what}"), *_remedy(fault)])
     shown = _shown(Lines(text).line(place.line), place)
-    return "\n".join([f"{file}:{place.line}:{place.column}: {fault.what}", *shown, *_remedy(fault)])
+    head = printable(f"{file}:{place.line}:{place.column}: {fault.what}")
+    return "\n".join([head, *shown, *_remedy(fault)])
+
+
+def printable(text: str) -> str:
+    """The text on one line, without what a terminal would obey: a file quoted in a fault may hold anything."""
+    return text if text.isprintable() else "".join(map(_escaped, text))
 
 
 def in_order(faults: Iterable[Fault], marks: Mapping[Path, Place]) -> list[Fault]:
@@ -119,8 +125,14 @@ def listed(names: Iterable[str], last: str = "or") -> str:
     return f"{', '.join(others)} {last} {final}" if others else final
 
 
+def _escaped(char: str) -> str:
+    if char.isprintable():
+        return char
+    return f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}"
+
+
 def _remedy(fault: Fault) -> list[str]:
-    return [f"  {fault.remedy}"] if fault.remedy else []
+    return [f"  {printable(fault.remedy)}"] if fault.remedy else []
 
 
 def _shown(line: str, place: Place) -> list[str]:

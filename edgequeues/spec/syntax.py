@@ -162,6 +162,8 @@ def _hint(text: str, start: int, expected: set[str], opening: _Opening | None) -
         hint = "Write `key: value`."
     elif expected == {"LBRACE"} and name and name[1] in VALUES:
         hint = f"Write `{name[1]}: ...`."
+    elif (sign == ">" and expected == {"_COMMA"}) or (sign == "[" and {"LESS", "EQUALS"} <= expected):
+        hint = "Maps alone have types in `<>`, as in `map<string, int>`; for a list, write `json`."
     elif sign in ("&", "|"):
         hint = f"Write `{sign}{sign}`."
     elif sign == "(" and name:

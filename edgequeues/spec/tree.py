@@ -206,8 +206,9 @@ class Tree(Reader):
             )
         made.troubles += keys.troubles + values.troubles
         made.depth = values.depth + 1
-        if made.depth > DEPTH_MAX:  # cut off, so that nothing has to go deep into it
-            made.troubles.append(_trouble(children[0], f"maps inside maps, more than {DEPTH_MAX} deep", ""))
+        if made.depth > DEPTH_MAX:  # cut off, so that nothing has to go deep into it; and told once
+            what = f"maps inside maps, more than {DEPTH_MAX} deep"
+            made.troubles = [_trouble(children[0], what, "Declare the inner ones as `json`.")]
             made.type, made.depth = AttrType(), 1
         return made
 

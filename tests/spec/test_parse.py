@@ -219,6 +219,8 @@ def test_what_is_wrong_around_queues_is_told_with_its_place(text: str, what: str
         ("filter: a & b", "3:11: `&` cannot stand here; an operator, `{` or `}` can", "Write `&&`."),
         ("filter: (a", "4:1: `}` cannot stand here; `)` can", "The `(` before it is not closed."),
         ("filter: a +", "4:1: `}` cannot stand here; a value can", ""),
+        ("message_type { a: list<int> }", "3:27: `>` cannot stand here; `,` can",
+         "Maps alone have types in `<>`, as in `map<string, int>`; for a list, write `json`."),
         ("mesage_type { a: map<string, int> }", "3:33: `>` cannot stand here; a \"text\", a name, `:` or `{` can",
          "Did you mean `message_type`?"),
     ],

@@ -24,11 +24,20 @@ class Plan(NamedTuple):
 
 def plans(spec: Spec) -> dict[str, Plan]:
     """The queues of a spec, by name."""
-    graves = {one.delivery.dead_letter_queue for one in spec.queues.values()}
-    return {name: _plan(name, one, is_grave=name in graves) for name, one in spec.queues.items()}
+    graves = {name: grave_of(spec, name) for name in spec.queues}
+    buried_in = set(graves.values())
+    return {
+        name: _plan(name, one, graves[name], is_grave=name in buried_in) for name, one in spec.queues.items()
+    }
 
 
-def _plan(name: str, spec: QueueSpec, *, is_grave: bool) -> Plan:
+def grave_of(spec: Spec, name: str) -> str | None:
+    """The declared queue that takes the dead letters of another; None: one is made when it is needed."""
+    implicit = f"{name}-dlq"
+    return spec.queues[name].delivery.dead_letter_queue or (implicit if implicit in spec.queues else None)
+
+
+def _plan(name: str, spec: QueueSpec, grave: str | None, *, is_grave: bool) -> Plan:
     retention, delivery = spec.retention, spec.delivery
     age_s = retention.max_age_seconds
     config = replace(
@@ -46,7 +55,7 @@ def _plan(name: str, spec: QueueSpec, *, is_grave: bool) -> Plan:
         backoff=Backoff(
             delivery.initial_backoff_ms, delivery.max_backoff_ms, delivery.backoff_ms, delivery.jitter
         ),
-        dead_letters=delivery.dead_letter_queue,
+        dead_letters=grave,
     )
     if is_grave and delivery == Delivery():
         # Nothing is said of how dead letters are worked: then they are not given up a second time.

@@ -216,6 +216,15 @@ def test_where_dead_letters_go_may_be_turned_round(space: Space) -> None:
     assert space.call(SpaceShard.rules, "b").dead_letters == "a"
 
 
+def test_a_declared_queue_of_the_implicit_name_takes_the_dead_letters(space: Space) -> None:
+    shop = Shop(space, **{"jobs": {}, "jobs-dlq": {"retention": {"max_age_seconds": 9}}})
+    shop.push("jobs", "1")
+    jobs = Jobs(space)
+    jobs.fail(jobs.one(), permanent=True)
+    assert jobs.dlq.data == ["1"]
+    assert shop.names() == {"jobs", "jobs-dlq"}
+
+
 def test_computed_keys_priorities_and_times_are_those_of_the_message(space: Space) -> None:
     rules = {
         "ordering": "per_key",

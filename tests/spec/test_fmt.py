@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -145,6 +147,39 @@ app Demo { // of the app
 
 def test_lines_end_in_one_way_in_comments_too() -> None:
     assert relayout(COMMENTED.replace("\n", "\r\n")) == relayout(COMMENTED)
+
+
+@pytest.mark.parametrize(
+    ("text", "laid"),
+    [
+        ("app A { /* a */ }", "app A { /* a */\n}\n"),
+        ("app A {\n// a\n}", "app A {\n  // a\n}\n"),
+        ("app A { // a\n}", "app A { // a\n}\n"),
+        ("app A {} // a", "app A {} // a\n"),
+        ("app A {}\n// a", "app A {}\n// a\n"),
+    ],
+    ids=["inside", "on its own line", "behind the brace", "at the end", "below the end"],
+)
+def test_a_comment_in_an_empty_block_or_at_the_end_stays(text: str, laid: str) -> None:
+    assert relayout(text) == laid
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: "\ufeff" + text,
+        lambda text: text.replace("  ", "\t"),
+        lambda text: text.rstrip("\n"),
+        lambda text: text.replace("\n", " \t\n"),
+    ],
+    ids=["CRLF", "BOM", "tabs", "no newline at the end", "blanks at line ends"],
+)
+def test_what_editors_leave_behind_becomes_plain(change: Callable[[str], str]) -> None:
+    text = app('  queue Jobs {\n    // why\n    filter: payload.a == "x y" // behind\n    delay_ms: 5\n  }')
+    assert relayout(text) == text
+    assert change(text) != text
+    assert relayout(change(text)) == text
 
 
 def test_a_layout_stays_as_it_is() -> None:

@@ -312,7 +312,7 @@ class SpaceBase(Rows):
             raise InvalidMessage(unfit.error)
         home.position += 1  # where it would have been
         position = home.position
-        [made] = self._put(target, [letters.unfit(unfit.entry)], limited=False).results
+        [made] = self._put(target, [letters.again(unfit.entry)], limited=False).results
         facts = letters.unfit_facts(source, target.queue_id, position, made, unfit, at)
         deadletters.insert(self.db, facts)
         if dedup.remember(self.db, source.queue_id, [unfit.entry], [made], at):

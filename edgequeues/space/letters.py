@@ -91,18 +91,6 @@ def facts(
     )
 
 
-def unfit(entry: NewEntry) -> NewEntry:
-    """A message that is not of its queue's type, as it lies among dead letters."""
-    return NewEntry(
-        data=entry.data,
-        type=entry.type,
-        key=entry.key,
-        headers=entry.headers,
-        content_type=entry.content_type,
-        priority=entry.priority,
-    )
-
-
 def unfit_facts(
     source: Queue, target_id: str, position: int, made: Appended, malformed: Malformed, at: int
 ) -> DeadLetter:
@@ -128,7 +116,7 @@ def unfit_facts(
     )
 
 
-def again(entry: Entry, due: int | None = None) -> NewEntry:
+def again(entry: Entry | NewEntry, due: int | None = None) -> NewEntry:
     """The message of an entry as a new one, under a new id. due: unix ms, not before."""
     return NewEntry(
         data=entry.data,

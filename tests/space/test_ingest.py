@@ -128,6 +128,17 @@ def test_what_its_sender_says_is_unfit_is_buried_as_it_is(space: Space) -> None:
     assert (found.data, found.content_type, letter.last_error) == ('"not JSON"', "text", "payload: not JSON")
 
 
+def test_s2_39_keys_are_cleaned_up_when_their_24_hours_are_over(space: Space) -> None:
+    shop, jobs = Shop(space, hooks={}), Jobs(space, queue="hooks")
+    shop.ingest("hooks", "1", keys=("a", "b"))
+    jobs.at(DAY - SECOND)
+    jobs.ring()
+    assert space.db.execute("SELECT count(*) FROM dedup").get == 2
+    jobs.at(DAY + HOUR)
+    jobs.ring()
+    assert space.db.execute("SELECT count(*) FROM dedup").get == 0
+
+
 def test_a_refused_call_keeps_no_key(space: Space) -> None:
     shop = Shop(space, hooks=TYPED)
     with pytest.raises(InvalidMessage):

@@ -59,9 +59,9 @@ for on_a_server in (apply, list_, remove):
 @json_option
 @click.pass_obj
 def check(surroundings: Surroundings, files: Sequence[Path], config: Path | None, as_json: bool) -> None:
-    """Say everything that is wrong with specs, on stderr, and which files are right.
+    """Say everything that is wrong with specs.
 
-    Exit code 1 if any is not.
+    The faults are told on stderr; on stdout is which files are right. Exit code 1 if any is not.
     """
     allowed = _allowed(config)
     out = Output(json=as_json or not surroundings.terminal)
@@ -87,7 +87,10 @@ def check(surroundings: Surroundings, files: Sequence[Path], config: Path | None
 @file_argument
 @click.option("--json", "as_json", is_flag=True, help="Print the JSON that a server stores.")
 def show(file: Path, as_json: bool) -> None:
-    """Print the spec in FILE: as text in its one form, without what is said by default, or as JSON."""
+    """Print the spec in FILE in its one form.
+
+    As text that is without what is said by default; with --json it is what a server stores.
+    """
     from edgequeues.spec.fmt import fmt
     from edgequeues.spec.ir import encode
 
@@ -105,7 +108,7 @@ def show(file: Path, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def diff(surroundings: Surroundings, old: Path, new: Path, as_json: bool) -> int:
-    """Say what changes from the spec in OLD to the one in NEW.
+    """Say what changes from OLD to NEW.
 
     Prints nothing where they are the same; else the exit code is 1.
     """
@@ -130,9 +133,10 @@ def diff(surroundings: Surroundings, old: Path, new: Path, as_json: bool) -> int
 )
 @click.option("--write", is_flag=True, help="Write the files anew, in their places.")
 def fmt_(files: Sequence[Path], only_check: bool, write: bool) -> None:
-    """Lay out the text of a spec: keys in their order, one a line. Comments stay with what they are about.
+    """Lay out the text of specs.
 
-    Without options the text is printed, of one FILE.
+    Keys are put in their order, one a line; comments stay with what they are about. Without options the
+    text is printed, of one FILE.
     """
     if only_check and write:
         raise click.UsageError("--check changes nothing, --write does; give one of them")

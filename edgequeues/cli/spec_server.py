@@ -27,10 +27,10 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what it 
 @dry_run_option
 @remote
 def apply(session: Session, /, file: Path, space: str | None, dry_run: bool) -> None:
-    """Have the spec in FILE hold on a server, instead of the app's earlier one.
+    """Have the spec in FILE hold on a server.
 
-    Queues are made and changed, webhooks are served at once. What would lose or strand messages is refused, with the
-    reason. Secrets are those of the server's environment.
+    It takes the place of the app's earlier one. Queues are made and changed, webhooks are served at once. What would
+    lose or strand messages is refused, with the reason. Secrets are those of the server's environment.
     """
     from edgequeues.spec.ir import encode
 
@@ -89,9 +89,10 @@ def list_(session: Session, /, space: str) -> None:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @remote
 def remove(session: Session, /, app: str, space: str | None, dry_run: bool, yes: bool) -> None:
-    """Have the spec of APP hold no more on a server: its webhooks end, and its queues, which must be empty, go.
+    """Have the spec of APP hold no more.
 
-    On a terminal it asks first, elsewhere it wants --yes.
+    Its webhooks end, and its queues, which must be empty, are removed. On a terminal it asks first, elsewhere it
+    wants --yes.
     """
     home = space or app
     if not dry_run:

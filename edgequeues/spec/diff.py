@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import fields
 
 from edgequeues.core.attrs import AttrType, show
-from edgequeues.core.jsonwords import quoted
 from edgequeues.spec import ir
 from edgequeues.spec.faults import Path, words
-from edgequeues.spec.fmt import expression
+from edgequeues.spec.fmt import expression, name_text, plain
+from edgequeues.spec.parts import UNLIMITED_KEYS
 
 Kind = Literal["added", "removed", "changed"]
 
@@ -87,9 +88,10 @@ def _alike(old: Any, new: Any) -> bool:
 
 
 def _change(path: Path, old: Any, new: Any) -> Change:
-    if old is None:
+    unlimited = path[-1] in UNLIMITED_KEYS
+    if old in (None, ()) and not unlimited:
         return Change(path, "added", None, _text(path, new))
-    if new is None:
+    if new in (None, ()) and not unlimited:
         return Change(path, "removed", _text(path, old))
     return Change(path, "changed", _text(path, old), _text(path, new))
 
@@ -101,20 +103,16 @@ def _text(path: Path, value: Any) -> str:
     elif isinstance(value, ir.CommandMapping):
         shown = f"command {value.entity_type}.{value.command}"
     elif isinstance(value, ir.QueueMapping):
-        shown = f"queue {value.queue}"
+        shown = f"queue {name_text(value.queue)}"
     elif isinstance(value, dict):
         is_expression = path[-1] in EXPRESSIONS or (len(path) > 1 and path[-2] in ("input_map", "message"))
         shown = expression(value) if is_expression else f"{{ {', '.join(value)} }}"
-    elif isinstance(value, tuple):
-        shown = f"[{', '.join(_text(path, one) for one in value)}]"
     elif isinstance(value, Struct):
-        given = {name: getattr(value, name) for name in ir.fields_of(type(value))}
-        parts = [
-            f"{name}: {_text((*path, name), one)}" for name, one in given.items() if one not in (None, ())
+        said = [
+            (one.name, given) for one in fields(value) if (given := getattr(value, one.name)) != one.default
         ]
+        parts = [f"{name}: {_text((*path, name), given)}" for name, given in said]
         shown = f"{{ {', '.join(parts)} }}"
-    elif isinstance(value, bool):
-        shown = str(value).lower()
     else:
-        shown = quoted(value) if isinstance(value, str) else str(value)
+        shown = plain(str(path[-1]), value)
     return shown

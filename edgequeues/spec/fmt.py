@@ -18,6 +18,9 @@ from edgequeues.spec.wording import text as wording
 INDENT = "  "
 RESERVED = frozenset({"true", "false", "null", "in", "now"})  # as the first name of a path: in backquotes
 
+WORDS = frozenset({"ordering", "on_invalid", "scheme", "algo", "encoding"})  # whose values are words,
+NAMES = frozenset({"dead_letter_queue", "queue", "on_type", "command"})  # and whose are names
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUEUE_EXPRESSIONS = ("idempotency_key", "filter", "schedule")
 _WEBHOOK_EXPRESSIONS = ("filter", "idempotency_key", "for_each")
@@ -135,21 +138,26 @@ def _settings(part: Struct, names: Iterable[str]) -> Iterator[str]:
         if value == known[name].default:
             continue
         key = "secret_env" if name == "secret_envs" else name
-        yield f"{key}: {'unlimited' if value is None and name in UNLIMITED_KEYS else _plain(name, value)}"
+        yield f"{key}: {plain(name, value)}"
 
 
-def _plain(name: str, value: Any) -> str:
+def plain(name: str, value: Any) -> str:
+    """The value of the setting `name`."""
     if name == "secret_envs" and len(value) == 1:
         [value] = value
     if isinstance(value, tuple):
-        return f"[{', '.join(_plain('', one) for one in value)}]"
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() else repr(value)
-    if name in ("on_invalid", "scheme", "algo", "encoding"):
-        return str(value)
-    if name == "dead_letter_queue":
-        return name_text(value)
-    return quoted(value) if isinstance(value, str) else str(value)
+        shown = f"[{', '.join(plain('', one) for one in value)}]"
+    elif value is None and name in UNLIMITED_KEYS:
+        shown = "unlimited"
+    elif isinstance(value, float):
+        shown = str(int(value)) if value.is_integer() else repr(value)
+    elif isinstance(value, bool):
+        shown = str(value).lower()
+    elif name in NAMES:
+        shown = name_text(value)
+    else:
+        shown = quoted(value) if isinstance(value, str) and name not in WORDS else str(value)
+    return shown
 
 
 def priority_text(expr: ir.Expr) -> str:

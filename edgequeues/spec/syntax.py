@@ -9,13 +9,14 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from edgequeues.spec.expression_tree import FUNCTIONS
-from edgequeues.spec.faults import Fault, Lines, meant
+from edgequeues.spec.faults import Fault, Lines, listed, meant
 from edgequeues.spec.keys import BLOCKS, VALUES
 from edgequeues.spec.tree import Block, Entry, Tree
 
 if TYPE_CHECKING:
     from lark import Lark
 
+LOOK_BACK = 300  # characters before a fault that are looked at to tell what was meant
 NESTING_MAX = 64  # of braces, and of other brackets
 
 # What brackets stand in: comments, strings, and what begins as one of them and does not end.
@@ -27,6 +28,9 @@ _MARKS = re.compile(
 _PAIRS = {"{": "}", "(": ")", "[": "]"}
 _NOT_INSIDE = {"{": {"RPAR", "RSQB"}, "(": {"RBRACE", "RSQB", "LBRACE"}, "[": {"RBRACE", "RPAR", "LBRACE"}}
 _HEAD = re.compile(r"([A-Za-z_]\w*)(?:[ \t]+[\w.-]+)?[ \t]*\Z")
+_BLOCK_AND_COLON = re.compile(r"(\w+)[ \t]*:[ \t]*\Z")
+_ENGLISH = re.compile(r"\s(and|or|not)[ \t]+[\w.]+\s*\Z")
+_SIGNS = {"and": "&&", "or": "||", "not": "!"}
 _NUMBER = re.compile(r"\d[\w.]*")
 _WORD = re.compile(r"[^\s{}()\[\],:]+")
 
@@ -150,8 +154,8 @@ def _unexpected(lines: Lines, start: int | None, end: int | None, expected: set[
 def _hint(text: str, start: int, expected: set[str], opening: _Opening | None) -> str:
     """What was probably meant."""
     number = _NUMBER.match(text, start)
-    head = _HEAD.search(text, 0, opening.at) if opening and opening.sign == "{" else None
-    name = _HEAD.search(text, 0, len(text[:start].rstrip()))
+    head = _before(_HEAD, text, opening.at) if opening and opening.sign == "{" else None
+    name = _before(_HEAD, text, len(text[:start].rstrip()))
     sign = text[start : start + 1]
     hint = ""
     if number and not {"INT", "FLOAT", "QNAME"}.isdisjoint(expected):
@@ -167,9 +171,35 @@ def _hint(text: str, start: int, expected: set[str], opening: _Opening | None) -
     elif sign in ("&", "|"):
         hint = f"Write `{sign}{sign}`."
     elif sign == "(" and name:
-        hint = meant(name[1], FUNCTIONS)
+        hint = meant(name[1], FUNCTIONS, f"The functions are {listed(FUNCTIONS, 'and')}.")
     elif opening and opening.sign != "{" and sign in _PAIRS.values():
         hint = f"The `{opening.sign}` before it is not closed."
+    return hint or _habit(text, start, expected, opening)
+
+
+def _before(pattern: re.Pattern[str], text: str, end: int) -> re.Match[str] | None:
+    """What ends at `end` in such a way; no more is looked at than a line has, or a text of one word takes hours."""
+    return pattern.search(text, max(end - LOOK_BACK, 0), end)
+
+
+def _habit(text: str, start: int, expected: set[str], opening: _Opening | None) -> str:
+    """What is written so in other languages."""
+    sign = text[start : start + 1]
+    word = _before(_ENGLISH, text, start)
+    block = _before(_BLOCK_AND_COLON, text, opening.at if opening else start)
+    hint = ""
+    if block and block[1] in BLOCKS and opening and not text[opening.at + 1 : start].strip():
+        hint = f"Write `{block[1]} {{`, without a colon."
+    elif sign == ":" and expected == {"LBRACE"} and (name := _before(_HEAD, text, start)):
+        hint = f"Write `{name[1]} {{`, without a colon."
+    elif sign == ";":
+        hint = "Leave it out; a comma or a new line is enough."
+    elif sign == "=" and len(expected & _OPERATORS) > 1:
+        hint = "Write `==` to compare."
+    elif sign == "$":
+        hint = "Write the path as it is, as in `payload.id`."
+    elif word:
+        hint = f"Write `{_SIGNS[word[1]]}` for `{word[1]}`."
     return hint
 
 

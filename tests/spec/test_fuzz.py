@@ -151,3 +151,11 @@ def test_strange_text_in_json_is_told_without_what_a_terminal_obeys() -> None:
     escaped = '{"version":0,"app":"a","queues":{"\\u001b[2J":{"filter":{"\\u001b":1}}}}'
     for content in (escaped, escaped.replace("filter", "\\u001b]0;")):
         assert told(content.encode()).faults
+
+
+@pytest.mark.parametrize("tail", ["", " ;", ": {", " = 1", "(", " 5s", "[", " {", "'", " : x.y z"])
+@pytest.mark.parametrize("unit", ["a", "a.", "a ", "9", " ", "(a", "\n", "é"])
+def test_a_text_of_one_long_piece_is_told_at_once(unit: str, tail: str) -> None:
+    """What takes longer than linear time would never end here."""
+    long = unit * (200_000 // len(unit))
+    told(f"app A {{ queue Q {{ {long}{tail} }} }}".encode())

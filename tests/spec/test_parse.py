@@ -229,6 +229,31 @@ def test_a_syntax_error_is_told_with_what_could_stand_there(body: str, what: str
     assert (said(queue(body)), advice(queue(body))) == ([what], [remedy])
 
 
+@pytest.mark.parametrize(
+    ("body", "remedy"),
+    [
+        ("delivery: { max_attempts: 5 }", "Write `delivery {`, without a colon."),
+        ("message_type: json", "Write `message_type {`, without a colon."),
+        ("delivery { max_attempts: 5; batch: 3 }", "Leave it out; a comma or a new line is enough."),
+        ("filter: payload.a = 1", "Write `==` to compare."),
+        ("filter: ${payload.a}", "Write the path as it is, as in `payload.id`."),
+        ("filter: payload.a and payload.b", "Write `&&` for `and`."),
+        ("filter: payload.a or payload.b", "Write `||` for `or`."),
+        ("filter: not payload.a", "Write `!` for `not`."),
+        ("message_type { a: string[] }",
+         "Maps alone have types in `<>`, as in `map<string, int>`; for a list, write `json`."),
+    ],
+)  # fmt: skip
+def test_what_is_written_so_in_other_languages_is_told_how_it_is_here(body: str, remedy: str) -> None:
+    assert advice(queue(body)) == [remedy]
+
+
+def test_what_is_no_function_is_told_which_there_are() -> None:
+    [remedy] = advice(queue('filter: payload.a.startsWith("x")'))
+    assert remedy.startswith("The functions are `")
+    assert "`size`" in remedy
+
+
 def test_a_spec_over_the_bound_is_refused_before_it_is_read() -> None:
     text = app("// " + "x" * ir.SPEC_BYTES_MAX)
     [fault] = parse(text, "big.spec").faults

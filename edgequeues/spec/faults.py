@@ -77,7 +77,10 @@ def words(path: Path) -> str:
 
 
 def render(
-    fault: Fault, text: str | None = None, marks: Mapping[Path, Place] | None = None, file: str = "<text>"
+    fault: Fault,
+    text: str | Lines | None = None,
+    marks: Mapping[Path, Place] | None = None,
+    file: str = "<text>",
 ) -> str:
     """A fault for people: `file:line:column: what`, the line, a caret below it, what to do.
 
@@ -87,7 +90,8 @@ def render(
     if text is None or place is None:
         where = f"{file}: {words(fault.path)}" if fault.path else file
         return "\n".join([printable(f"{where}: {fault.what}"), *_remedy(fault)])
-    shown = _shown(Lines(text).line(place.line), place)
+    lines = text if isinstance(text, Lines) else Lines(text)
+    shown = _shown(lines.line(place.line), place)
     head = printable(f"{file}:{place.line}:{place.column}: {fault.what}")
     return "\n".join([head, *shown, *_remedy(fault)])
 

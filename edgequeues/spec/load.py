@@ -23,7 +23,10 @@ class Loaded(NamedTuple):
 
     def render(self) -> list[str]:
         """The faults for people."""
-        return [faults.render(fault, self.text, self.marks, self.file) for fault in self.faults]
+        lines = (
+            None if self.text is None else faults.Lines(self.text)
+        )  # once: there may be thousands of faults
+        return [faults.render(fault, lines, self.marks, self.file) for fault in self.faults]
 
 
 def load(content: bytes, file: str = "<text>", allowed: Allowed | None = None) -> Loaded:

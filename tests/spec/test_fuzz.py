@@ -159,3 +159,9 @@ def test_a_text_of_one_long_piece_is_told_at_once(unit: str, tail: str) -> None:
     """What takes longer than linear time would never end here."""
     long = unit * (200_000 // len(unit))
     told(f"app A {{ queue Q {{ {long}{tail} }} }}".encode())
+
+
+def test_thousands_of_faults_are_told_each_with_its_line() -> None:
+    shown = told(queue("ab: 1\n" * 20_000).encode()).render()
+    assert len(shown) == 20_000
+    assert shown[-1].startswith("x.spec:20002:1: ")

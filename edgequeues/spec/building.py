@@ -21,6 +21,7 @@ UNLIMITED = "unlimited"
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+_PLAIN = re.compile(r"[\w.-]{1,128}")  # what may have been meant as a text
 
 
 class Missing:
@@ -205,10 +206,12 @@ class Building:
 
     def converted(self, path: Path, value: Value, plain: Any, wanted: Any, unlimited: bool = False) -> Any:
         """A plain value as one of the wanted type. MISSING: it is blamed."""
-        key = path[-1]
+        key = "secret_env" if path[-1] == "secret_envs" else path[-1]
         if plain is MISSING or plain is None:
             shown = self.lines.text[value.start : value.end]
-            remedy = f"Write {shown!r} in quotes." if value.expression and value.expression.bare else ""
+            remedy = _range(wanted) or (
+                f'Write it in quotes: `"{shown}"`.' if _PLAIN.fullmatch(shown) else ""
+            )
             if unlimited:
                 remedy = f"Write a number or `{UNLIMITED}`."
             self.blame(path, value, f"`{key}` wants a plain value", remedy)
@@ -219,7 +222,12 @@ class Building:
             why = str(error).split(" - at ")[0]
             why = why[:1].lower() + why[1:].replace(" | null", "")
             also = f", or `{UNLIMITED}`" if unlimited else ""
-            self.blame(path, value, f"`{key}` will not do: {why}{also}", _range(wanted))
+            remedy = (
+                'Write a list, as in `["one", "two"]`.'
+                if why.startswith("expected `array`")
+                else _range(wanted)
+            )
+            self.blame(path, value, f"`{key}` will not do: {why}{also}", remedy)
             return MISSING
 
 

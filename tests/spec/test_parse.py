@@ -138,8 +138,8 @@ def test_each_part_is_marked_with_its_place() -> None:
         ("delay_ms: 1\ndelay_ms: 2", "4:1: `delay_ms` for the second time", "The first is in line 3; keep one."),
         ("delay_ms: -1", "3:11: `delay_ms` will not do: expected `int` >= 0",
          "Numbers from 0 to 31536000000 will do."),
-        ("delay_ms: x.y", "3:11: `delay_ms` wants a plain value", ""),
-        ("delay_ms: null", "3:11: `delay_ms` wants a plain value", ""),
+        ("delay_ms: x.y", "3:11: `delay_ms` wants a plain value", "Numbers from 0 to 31536000000 will do."),
+        ("delay_ms: null", "3:11: `delay_ms` wants a plain value", "Numbers from 0 to 31536000000 will do."),
         ("delay_ms: 1.5", "3:11: `delay_ms` will not do: expected `int`, got `float`",
          "Numbers from 0 to 31536000000 will do."),
         ("ordering: fif", "3:11: `fif` will not do here", "Did you mean `fifo`?"),
@@ -246,6 +246,20 @@ def test_a_syntax_error_is_told_with_what_could_stand_there(body: str, what: str
 )  # fmt: skip
 def test_what_is_written_so_in_other_languages_is_told_how_it_is_here(body: str, remedy: str) -> None:
     assert advice(queue(body)) == [remedy]
+
+
+def test_a_text_without_quotes_and_a_list_without_brackets_are_told_how_they_are_written() -> None:
+    text = app('webhook W { verify_token { header: X-Tok secret_env: GH } headers: "x-a" }')
+    assert said(text) == [
+        "2:36: `header` wants a plain value",
+        "2:54: `secret_env` wants a plain value",
+        "2:68: `headers` will not do: expected `array`, got `str`",
+    ]
+    assert advice(text) == [
+        'Write it in quotes: `"X-Tok"`.',
+        'Write it in quotes: `"GH"`.',
+        'Write a list, as in `["one", "two"]`.',
+    ]
 
 
 def test_what_is_no_function_is_told_which_there_are() -> None:

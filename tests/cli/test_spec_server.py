@@ -119,7 +119,7 @@ def test_what_would_strand_messages_is_refused_in_one_line(shell: Shell) -> None
         [line] = result.err.splitlines()
         assert (result.code, result.out) == (1, "")
         assert "[spec_conflict]" in line
-        assert "queue mails: it holds 1 messages" in line
+        assert "queue mails: messages in it: 1;" in line
     assert len(shell.ok("spec", "list", "shop").records) == 1
 
 

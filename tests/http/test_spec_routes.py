@@ -83,7 +83,7 @@ async def test_a_spec_is_removed_with_its_webhooks(specs: Specs) -> None:
     assert (await specs.client.post(push, {"entries": [{"data": {"payload": 1}}]})).status == 200
     kept = await specs.client.ask("DELETE", "/v1/spaces/demo/specs/shop")
     assert (kept.status, kept.code) == (409, "spec_conflict")
-    assert "queue orders: it holds 1 messages" in kept.json()["detail"]
+    assert "queue orders: messages in it: 1;" in kept.json()["detail"]
     assert (await specs.client.delete("/v1/dxn:queue:demo:orders?through=" + await tail(specs))).status == 200
     gone = await specs.client.ask("DELETE", "/v1/spaces/demo/specs/shop")
     assert gone.json() == {"app": "shop", "queues": [{"queue": "orders", "change": "removed", "fields": []}]}
@@ -180,7 +180,7 @@ async def test_a_changed_file_holds_from_the_next_start_with_messages_in_flight(
         await second.taken(b'{"event":{"id":"2"}}')
     narrower = PAGERDUTY.replace("source_ip: string ", "")
     with pytest.raises(
-        SpecError, match=r"ops.spec: queue Incoming: 1 unfinished messages are not of the new"
+        SpecError, match=r"ops.spec: queue Incoming: unfinished messages that are not of the new"
     ):
         async with hooked(tmp_path, narrower, clock=clock):
             pass

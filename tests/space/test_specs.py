@@ -107,7 +107,7 @@ def test_another_order_waits_until_there_is_nothing_to_be_ordered(space: Space) 
     shop = Shop(space, jobs={})
     shop.push("jobs", "1", "2")
     said = refusal(shop, jobs={"ordering": "fifo"})
-    assert said.startswith("queue jobs: 2 unfinished messages are in unordered order")
+    assert said.startswith("queue jobs: unfinished messages in unordered order: 2;")
     jobs = Jobs(space)
     jobs.ack(*jobs.pull(2))
     shop.apply(jobs={"ordering": "fifo"})
@@ -131,7 +131,7 @@ def test_a_type_that_waiting_messages_are_not_of_is_refused_with_the_first_of_th
     good, bad = shop.push("jobs", '{"id":"1"}', '{"id":2}').results
     said = refusal(shop, jobs=TYPED)
     assert said.startswith(
-        f"queue jobs: 1 unfinished messages are not of the new message_type, the first is {bad.id} ("
+        f"queue jobs: unfinished messages that are not of the new message_type: 1, the first is {bad.id} ("
     )
     assert "message.id" in said
     space.call(SpaceShard.delete_ids, "jobs", [bad.id])
@@ -152,7 +152,7 @@ def test_a_type_that_takes_all_of_the_old_one_needs_no_look(
     }
     shop.apply(jobs={"message_type": wider})
     narrower = {"message_type": {"id": {"type": "string"}, "n": {"type": "int"}}}
-    assert "2 unfinished messages are of another message_type, too many to look at" in refusal(
+    assert "unfinished messages of another message_type: 2, too many to look at" in refusal(
         shop, jobs=narrower
     )
 
@@ -161,7 +161,7 @@ def test_a_queue_is_left_out_only_when_it_is_empty(space: Space) -> None:
     shop = Shop(space, jobs={}, other={})
     shop.push("jobs", "1")
     said = refusal(shop, other={})
-    assert said == "queue jobs: it holds 1 messages; finish, replay or purge them before you leave it out"
+    assert said == "queue jobs: messages in it: 1; finish, replay or purge them before you leave it out"
     jobs = Jobs(space)
     jobs.ack(jobs.one())
     assert shop.changes(other={}) == {"other": "same", "jobs": "removed"}
@@ -175,7 +175,9 @@ def test_a_queue_whose_dead_letters_could_not_go_back_is_not_left_out(space: Spa
     jobs = Jobs(space)
     jobs.fail(jobs.one(), permanent=True)
     said = refusal(shop, graves={})
-    assert said.startswith("queue jobs: 1 dead letters come from it")
+    assert said.startswith(
+        "queue jobs: dead letters that come from it and could not be replayed any more: 1;"
+    )
 
 
 def test_all_that_speaks_against_a_spec_is_said_at_once(space: Space) -> None:

@@ -118,8 +118,8 @@ class SpecVerbs(SpaceBase):
         unfinished = 0 if found is None else found.counts.unfinished
         if found is not None and unfinished and found.config.ordering != plan.rules.ordering:
             yield (
-                f"queue {row.name}: unfinished messages in {found.config.ordering} order: {unfinished}; they cannot be put in"
-                f" {plan.rules.ordering} order, so finish or purge them first"
+                f"queue {row.name}: unfinished messages in {found.config.ordering} order: {unfinished}; they cannot"
+                f" be put in {plan.rules.ordering} order, so finish or purge them first"
             )
         aged = self._aged_by(row, plan.config.max_age_ms)
         if aged:
@@ -147,8 +147,8 @@ class SpecVerbs(SpaceBase):
         some = deliveries.some(self.db, consumer.consumer_id, LOOKED_AT + 1)
         if len(some) > LOOKED_AT or sum(one.size for one in some) > LOOKED_AT_BYTES:
             yield (
-                f"queue {row.name}: unfinished messages of another message_type: {consumer.counts.unfinished}, too many to"
-                " look at; finish them first, or have the new type take all of the old one"
+                f"queue {row.name}: unfinished messages of another message_type: {consumer.counts.unfinished}, too"
+                " many to look at; finish them first, or have the new type take all of the old one"
             )
             return
         faults = []
@@ -159,8 +159,8 @@ class SpecVerbs(SpaceBase):
                 faults.append(f"{entry.id} ({fault})")
         if faults:
             yield (
-                f"queue {row.name}: unfinished messages that are not of the new message_type: {len(faults)}, the first is"
-                f" {faults[0]}; finish or delete them first"
+                f"queue {row.name}: unfinished messages that are not of the new message_type: {len(faults)}, the"
+                f" first is {faults[0]}; finish or delete them first"
             )
 
     def _why_kept(self, row: Queue) -> Iterator[str]:
@@ -174,8 +174,8 @@ class SpecVerbs(SpaceBase):
         letters = deadletters.waiting_from(self.db, row.queue_id)
         if letters:
             yield (
-                f"queue {name}: dead letters that come from it and could not be replayed any more: {letters}; replay or"
-                " purge them before you leave it out"
+                f"queue {name}: dead letters that come from it and could not be replayed any more: {letters}; replay"
+                " or purge them before you leave it out"
             )
 
 

@@ -37,6 +37,8 @@ from edgequeues.spec.values import Taken
 from edgequeues.specs import Specs
 from shards.clock import Clock
 
+TWIML = b'<?xml version="1.0" encoding="UTF-8"?><Response></Response>'  # nothing to be said or sent
+
 log = logging.getLogger("edgequeues.hooks")
 
 
@@ -117,7 +119,7 @@ async def _taken(ingress: Ingress, hook: Hook, request: Request, sent: Sent) -> 
         messages = hook.messages(call)
     if messages is None:
         hook.counts["filtered"] += 1
-        return Response(b'{"ok":true,"filtered":true}')
+        return _told(hook, b'{"ok":true,"filtered":true}', 200)
     taken = await _ingest(ingress, hook, messages)
     for one in taken:
         hook.counts[one.outcome] += 1
@@ -175,10 +177,17 @@ def _answer(hook: Hook, messages: list[Delivered], taken: list[Taken]) -> Respon
     said = [_said(one, what) for one, what in zip(messages, taken, strict=True)]
     status = 202 if any(one.state in ("queued", "dead") for one in taken) else 200
     if hook.spec.for_each is None:
-        return Response(b'{"ok":true,' + b",".join(said[0]) + b"}", status=status)
+        return _told(hook, b'{"ok":true,' + b",".join(said[0]) + b"}", status)
     queued = b"true" if any(one.state == "queued" for one in taken) else b"false"
     listed = b",".join(b"{" + b",".join(one) + b"}" for one in said)
-    return Response(b'{"ok":true,"queued":%b,"messages":[%b]}' % (queued, listed), status=status)
+    return _told(hook, b'{"ok":true,"queued":%b,"messages":[%b]}' % (queued, listed), status)
+
+
+def _told(hook: Hook, said: bytes, status: int) -> Response:
+    """What was to be said, in the form that the sender wants."""
+    if hook.spec.answer == "twiml":
+        return Response(TWIML, status=status, media=b"text/xml; charset=utf-8")
+    return Response(said, status=status)
 
 
 def _said(one: Delivered, taken: Taken) -> list[bytes]:

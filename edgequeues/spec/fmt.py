@@ -18,7 +18,9 @@ from edgequeues.spec.wording import text as wording
 INDENT = "  "
 RESERVED = frozenset({"true", "false", "null", "in", "now"})  # as the first name of a path: in backquotes
 
-WORDS = frozenset({"ordering", "on_invalid", "scheme", "algo", "encoding"})  # whose values are words,
+WORDS = frozenset(
+    {"ordering", "on_invalid", "scheme", "algo", "encoding", "answer"}
+)  # whose values are words,
 NAMES = frozenset({"dead_letter_queue", "queue", "on_type", "command"})  # and whose are names
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -102,6 +104,7 @@ def _webhook(webhook: ir.WebhookSpec) -> Iterator[str]:
         yield from _with_fields(f"on: {webhook.on_type}.{webhook.command}", webhook.input_map)
     yield from _settings(webhook, ("allow_ips", "headers"))
     yield from _expressions(webhook, _WEBHOOK_EXPRESSIONS)
+    yield from _settings(webhook, ("answer",))
     if webhook.message is not None:
         yield from _block("message", _fields(webhook.message))
 

@@ -33,6 +33,7 @@ MessageType = Annotated[dict[Identifier, AttrType], Meta(max_length=FIELDS_MAX)]
 OnInvalid = Literal["reject", "dead_letter"]
 Algorithm = Literal["sha1", "sha256", "sha512"]
 Encoding = Literal["hex", "base64"]
+AnswerForm = Literal["json", "twiml"]
 Scheme = Literal["pagerduty", "github", "stripe", "slack", "twilio", "standard", "hmac"]
 
 
@@ -149,7 +150,8 @@ class WebhookSpec(Part, frozen=True):
 
     headers: names besides the usual ones that are kept. for_each: an array in the body, each element a message; it is
     `item` in the expressions. message: the message, field by field; None: what of payload, headers, source_ip and
-    received_at the queue's message_type has.
+    received_at the queue's message_type has. answer: how a sender is told that its request was taken: in JSON, or as the
+    empty TwiML that Twilio wants.
     """
 
     verify: Verify
@@ -162,6 +164,7 @@ class WebhookSpec(Part, frozen=True):
     filter: Expr | None = None
     idempotency_key: Expr | None = None
     for_each: Expr | None = None
+    answer: AnswerForm = "json"
     message: Fields | None = None
 
 

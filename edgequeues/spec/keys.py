@@ -49,6 +49,7 @@ KEYS: dict[str, dict[str, Form]] = {
         "filter": "value",
         "idempotency_key": "value",
         "for_each": "value",
+        "answer": "value",
         "message": "fields",
     },
     "verify_hmac": {

@@ -55,7 +55,7 @@ def webhook(making: Building, path: Path, block: Block) -> ir.WebhookSpec:
             made[key] = making.name(at, item.value)
         elif key == "on":
             made |= _on(making, path, item.value)
-        elif key in ("allow_ips", "headers"):
+        elif key in ("allow_ips", "headers", "answer"):
             made[key] = making.setting(at, item.value, _type(ir.WebhookSpec, key))
         else:
             made[key] = making.expression(at, item.value)

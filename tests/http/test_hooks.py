@@ -274,6 +274,22 @@ async def test_twilio_signs_the_address_it_was_given(tmp_path: Path, front: Fron
         assert (await alerts.send(body, other, FORM, hook="sms")).status == 401
 
 
+async def test_a_sender_that_wants_twiml_is_told_in_it(tmp_path: Path, front: FrontName) -> None:
+    spec = f'{QUEUE} webhook alert {{ queue: Incoming  {PD}  answer: twiml  filter: payload.type != "ping" }}'
+    async with hooked(tmp_path, spec, front) as alerts:
+        for body, status in (
+            (b'{"event":{"id":"1"}}', 202),
+            (b'{"event":{"id":"1"}}', 202),
+            (b'{"type":"ping"}', 200),
+        ):
+            reply = await alerts.signed(body)
+            assert (reply.status, reply.headers["content-type"]) == (status, "text/xml; charset=utf-8")
+            assert reply.body.endswith(b"<Response></Response>")
+        refused = await alerts.send(b"{}")
+        assert (refused.status, refused.code) == (401, "bad_signature")
+        assert len(await alerts.entries()) == 1
+
+
 async def test_where_no_address_is_set_the_host_header_counts(tmp_path: Path) -> None:
     spec = one_hook("sms", "hmac", "X-Twilio-Signature", "TWILIO")
     async with hooked(tmp_path, spec) as alerts:

@@ -168,6 +168,7 @@ def webhooks(draw: st.DrawFn) -> ir.WebhookSpec:
         filter=draw(maybe(expressions)),
         idempotency_key=draw(maybe(expressions)),
         for_each=draw(maybe(expressions)),
+        answer=draw(st.sampled_from(["json", "twiml"])),
         message=draw(maybe(fields)),
         **target,
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 
 from edgequeues.core import attrs, ids
 from edgequeues.core.attrs import AttrType
@@ -39,13 +41,15 @@ def check_queues(checking: Checking) -> None:
         _check_expressions(checking, path, name, queue)
         _check_delivery(checking, path, name, queue)
         _check_mapping(checking, path, name, queue)
-    _check_cycles(checking, "dead letters", ("delivery", "dead_letter_queue"), _letters(queues))
+    letters = _letters(queues)
+    _check_cycles(checking, "dead letters", ("delivery", "dead_letter_queue"), letters)
     targets = {
         name: queue.map_to.queue
         for name, queue in queues.items()
         if isinstance(queue.map_to, ir.QueueMapping)
     }
     _check_cycles(checking, "messages", ("map_to", "queue"), targets)
+    _check_mixed_ring(checking, letters, targets)
 
 
 def check_types(checking: Checking, path: Path, declared: Mapping[str, AttrType] | None) -> None:
@@ -155,6 +159,19 @@ def _letters(queues: Mapping[str, ir.QueueSpec]) -> dict[str, str]:
     """Where the dead letters of each queue go, as far as the spec has that queue."""
     named = {name: queue.delivery.dead_letter_queue or f"{name}-dlq" for name, queue in queues.items()}
     return {name: target for name, target in named.items() if target in queues and target != name}
+
+
+def _check_mixed_ring(checking: Checking, letters: Mapping[str, str], targets: Mapping[str, str]) -> None:
+    """Blame a ring in which a queue's dead letters become messages of that queue again."""
+    ways = {name: [one[name] for one in (letters, targets) if name in one] for name in checking.spec.queues}
+    try:
+        TopologicalSorter(ways).prepare()
+    except CycleError as error:
+        ring: list[str] = error.args[1][::-1]
+        kinds = [one for one in (letters, targets) if all(one.get(a) == b for a, b in pairwise(ring))]
+        if not kinds:  # else it was blamed as one of those
+            what = f"dead letters become messages again in a ring: {' -> '.join(ring)}"
+            checking.blame(("queues", ring[0]), what, "Let one of them end it.")
 
 
 def _check_cycles(checking: Checking, what: str, at: Path, targets: Mapping[str, str]) -> None:

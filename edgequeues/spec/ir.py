@@ -150,8 +150,8 @@ class WebhookSpec(Part, frozen=True):
 
     headers: names besides the usual ones that are kept. for_each: an array in the body, each element a message; it is
     `item` in the expressions. message: the message, field by field; None: what of payload, headers, source_ip and
-    received_at the queue's message_type has. answer: how a sender is told that its request was taken: in JSON, or as the
-    empty TwiML that Twilio wants.
+    received_at the queue's message_type has. answer: how a sender is told that its request was taken: in JSON, or as
+    the empty TwiML that Twilio wants.
     """
 
     verify: Verify

@@ -81,6 +81,7 @@ CONFIGURE = (
     " = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) WHERE queue_id = ?"
 )
 OF_APP = f"SELECT {COLUMNS} FROM queues WHERE app = ? ORDER BY queue_id"
+DECLARED = f"SELECT {COLUMNS} FROM queues WHERE app IS NOT NULL ORDER BY app, queue_id"
 GOVERN = "UPDATE queues SET app = ?, rules = ? WHERE queue_id = ?"
 PURGE = "UPDATE queues SET purge_ts = ?, purge_through = ? WHERE queue_id = ?"
 
@@ -253,6 +254,11 @@ def govern(db: apsw.Connection, queue: Queue, app: str | None, rules: str | None
 def of_app(db: apsw.Connection, app: str) -> list[Queue]:
     """The queues that the spec of an app declares, in id order."""
     return _queues(db, db.execute(OF_APP, (app,)).fetchall())
+
+
+def declared(db: apsw.Connection) -> list[Queue]:
+    """The queues that any spec declares, by app and id."""
+    return _queues(db, db.execute(DECLARED).fetchall())
 
 
 def dead_letters_of(db: apsw.Connection, queue_id: str) -> str | None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from edgequeues.core import attrs, jsontext
 from edgequeues.core.errors import SpecConflict
 from edgequeues.models import ENTRY_BYTES_MAX
-from edgequeues.space import consumers, deadletters, deliveries, log, queues, retention
+from edgequeues.space import consumers, deadletters, deliveries, log, queues, retention, views
 from edgequeues.space.base import DEFAULT, SpaceBase
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.queues import Queue
@@ -65,6 +65,7 @@ class SpecVerbs(SpaceBase):
         for name in plans:
             row = self._require(name)
             self._check_graves(row, [one.config for one in row.consumers])
+        views.remake(self.db, queues.declared(self.db))
 
     def _give_rules(self, row: Queue, plan: Plan) -> None:
         """Give the consumer `default` the rules of a plan, or make it."""

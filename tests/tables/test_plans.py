@@ -22,6 +22,7 @@ from shards.testing import Direct
 VERBS = ("SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "WITH")
 UNPLANNED = {  # modules of which no statement has a plan to keep
     "check": "reads every row of a file that nobody serves",
+    "views": "people read them; they are made when a spec is applied",
     "check_work": "reads every row of a file that nobody serves",
 }
 
@@ -155,6 +156,7 @@ COLD = {  # why a statement need not go through any index in particular; it scan
     "standings.STANDING": "messages are looked at, by position, whatever state was asked for",
     "queues.CONFIGURE": "somebody changes settings",
     "queues.DEAD_LETTERS_OF": "a message dies",
+    "queues.DECLARED": "a spec is applied",
     "queues.GOVERN": "a spec is applied",
     "queues.LIST": "queues are listed",
     "queues.OF_APP": "a spec is applied; the queues of one app are sorted",
@@ -165,7 +167,10 @@ COLD = {  # why a statement need not go through any index in particular; it scan
     "store.IDENTIFY": "a copy is opened",
     "store.SET_KEY": "a file is opened for the first time",
 }
-SCANS = {"consumers.FILLING"}  # of a partial index, which holds what is looked for and nothing else
+SCANS = {
+    "consumers.FILLING",
+    "queues.DECLARED",
+}  # of a partial index, which holds what is looked for and nothing else
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,6 @@ import base64
 import logging
 from typing import Any, NamedTuple
 
-import msgspec
-
 from edgequeues.core import jsontext, signatures
 from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import (
@@ -115,7 +113,7 @@ async def _taken(ingress: Ingress, hook: Hook, request: Request, sent: Sent) -> 
         call = _call(hook, request, sent, text)
         if hook.scheme == "slack" and _is_challenge(call.payload):
             hook.counts["challenge"] += 1
-            return Response(msgspec.json.encode({"challenge": call.payload["challenge"]}))
+            return Response(jsontext.write({"challenge": call.payload["challenge"]}))
         messages = hook.messages(call)
     if messages is None:
         hook.counts["filtered"] += 1

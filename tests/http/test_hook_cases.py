@@ -224,6 +224,14 @@ async def test_wh_s07_twenty_copies_at_once_are_one_message(alerts: Hooked) -> N
     assert len(await alerts.entries()) == 1
 
 
+@pytest.mark.parametrize("name", ["half \\ud83d", "a nul \\u0000", "x" * 300, ""])
+async def test_an_id_that_cannot_be_kept_is_none(alerts: Hooked, name: str) -> None:
+    """The digest stands in; nothing fails."""
+    body = f'{{"event": {{"id": "{name}"}}}}'.encode()
+    assert (await alerts.taken(body))["idempotency_key"].startswith("sha256:")
+    assert (await alerts.taken(body))["duplicate"] is True
+
+
 async def test_wh_s08_what_could_not_be_stored_burns_no_key(tmp_path: Path, front: FrontName) -> None:
     async with hooked(tmp_path, PAGERDUTY.replace("max_depth: 1000", "max_depth: 1"), front) as alerts:
         await alerts.taken(event(1))

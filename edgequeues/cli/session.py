@@ -67,7 +67,9 @@ class Session:
                 await work(client)
 
         try:
-            trio.run(connected)
+            # An interrupt within a step of the HTTP client could leave one of its locks taken, and closing would wait
+            # for that for ever. Where a task waits, it is prepared to be interrupted.
+            trio.run(connected, restrict_keyboard_interrupt_to_checkpoints=True)
         except ClientError as error:
             raise Failure(clean(explain(error))) from error
         except ValueError as error:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import signal
 import socket
 import sys
+from types import TracebackType
 
 import click
 import pytest
+import trio
 
-from edgequeues.cli.main import COMMANDS, edgequeues, run
+from edgequeues.cli.main import COMMANDS, INTERRUPTED, edgequeues, run
 from edgequeues.cli.session import Surroundings
 from edgequeues.client import BadAnswer, Client, ClientError, ServerError, Unavailable
 
@@ -95,3 +98,27 @@ def test_benchmarks_that_are_not_installed_are_one_line(
 
 def test_a_benchmark_nobody_knows_is_wrong_usage(shell: Shell) -> None:
     assert shell("bench", "--quick", "nothing").code == 2
+
+
+def test_an_interrupt_strikes_where_a_command_waits_and_nowhere_else() -> None:
+    """In the middle of a step it could leave a lock taken, and closing would wait for it for ever."""
+    steps = []
+
+    class Interrupted(Client):
+        async def __aenter__(self) -> Client:
+            signal.raise_signal(signal.SIGINT)
+            steps.append("the step is finished")
+            with trio.fail_after(60):
+                await trio.sleep_forever()
+
+        async def __aexit__(
+            self,
+            kind: type[BaseException] | None,
+            error: BaseException | None,
+            trace: TracebackType | None,
+        ) -> None:
+            raise AssertionError("never entered")
+
+    surroundings = Surroundings(lambda url, token: Interrupted(url, token=token), terminal=False)
+    assert run(["stats", Q], surroundings) == INTERRUPTED
+    assert steps == ["the step is finished"]

@@ -84,14 +84,17 @@ def _keys(steps: list[str]) -> Closure:
     return many
 
 
-def steps_into(start: Closure, steps: Steps) -> Closure:
-    """A path from any value. A position counts in lists alone: it would find a character in a text."""
+def steps_into(start: Closure, steps: Steps, missing: object = None) -> Closure:
+    """A path from any value; `missing` where nothing is at its end.
+
+    A position counts in lists alone: it would find a character in a text.
+    """
 
     def walked(env: Env) -> Any:
         value = start(env)
         for step in steps:
             if not has_step(value, step):
-                return None
+                return missing
             value = value[step]
         return value
 

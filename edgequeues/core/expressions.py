@@ -22,7 +22,7 @@ from edgequeues.core.expression_nodes import (
     place_of,
     roots,
 )
-from edgequeues.core.expression_reading import Closure, Env, found, has_step, origin, read, steps_into
+from edgequeues.core.expression_reading import Closure, Env, found, origin, read, steps_into
 from edgequeues.core.expression_values import ExprError, equal, truthy
 
 __all__ = ["Env", "ExprError", "ExprFault", "bare_path", "compile_expr", "found", "node_at", "roots"]
@@ -30,6 +30,8 @@ __all__ = ["Env", "ExprError", "ExprFault", "bare_path", "compile_expr", "found"
 Function = Callable[..., Any]
 Operands = dict[At, Closure]  # of a node, by where they are inside it
 Maker = Callable[[Any, At, Operands], Closure]
+
+_MISSING = object()
 
 
 def compile_expr(expr: Any, *, calls: Mapping[str, Function] = {}) -> Closure:
@@ -63,16 +65,8 @@ def _get(value: Any, at: At, operands: Operands) -> Closure:
 def _has(value: Any, at: At, operands: Operands) -> Closure:
     place = place_of({"get": value})
     start, steps = (operands["expr",], path_of(value["path"], at)) if place is None else origin(place)
-
-    def is_there(env: Env) -> bool:
-        value = start(env)
-        for step in steps:
-            if not has_step(value, step):
-                return False
-            value = value[step]
-        return True
-
-    return is_there
+    walked = steps_into(start, steps, _MISSING)
+    return lambda env: walked(env) is not _MISSING
 
 
 def _constant(node: Any) -> tuple[Any] | None:

@@ -36,7 +36,7 @@ class Replayed(Struct, frozen=True):
 
     outcome: `replayed`; `already`: `message` was made before; `no_queue`: where it came from is gone; `later`: at
     this pace its turn would come when the message is old already; `invalid`: the queue takes no such message;
-        `unknown`.
+    `unknown`.
     """
 
     id: str

@@ -88,13 +88,14 @@ def pull(body: bytes) -> Pull:
 def acks(body: bytes) -> tuple[list[str], dict[str, str]]:
     """Leases by their tokens, and JSON of what came of some. Raises InvalidJson, InvalidRequest, TooLarge."""
     asked = _decode(body, _Acks)
+    leases = _few("leases", asked.leases)  # before anything is looked for among them
+    if not asked.results.keys() <= set(leases):
+        raise InvalidRequest("results: of a lease that is not among the leases")
     results = {lease: bytes(result).decode() for lease, result in asked.results.items()}
-    for lease, result in results.items():
-        if lease not in asked.leases:
-            raise InvalidRequest("results: of a lease that is not among the leases")
+    for result in results.values():
         if len(result) > RESULT_BYTES_MAX:
             raise TooLarge(f"results: one has {len(result)} bytes, at most {RESULT_BYTES_MAX} are kept")
-    return _few("leases", asked.leases), results
+    return leases, results
 
 
 def leases(body: bytes) -> list[str]:

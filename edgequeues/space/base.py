@@ -120,10 +120,12 @@ class SpaceBase(Rows):
             results = self._put_wanted(row, entries, actor, limited=limited)
         return AppendAnswer(results, self._cursor(row, row.tail))
 
-    def _put_judged(self, row: Queue, verdicts: Sequence[Verdict], actor: str | None) -> list[Appended]:
+    def _put_judged(
+        self, row: Queue, verdicts: Sequence[Verdict], actor: str | None, *, limited: bool = True
+    ) -> list[Appended]:
         """Append what the spec of the queue allows; what is not of its type is a dead letter at once."""
         wanted = [one for one in verdicts if isinstance(one, NewEntry)]
-        made = iter(self._put_wanted(row, wanted, actor, limited=True))
+        made = iter(self._put_wanted(row, wanted, actor, limited=limited))
         return [
             FILTERED
             if one is None
@@ -265,6 +267,8 @@ class SpaceBase(Rows):
 
     def _wake(self, row: Queue) -> None:
         """Tell who waits for messages of a queue, by id or by name, that there may be some."""
+        if row.work is not None:
+            self._alarm_in(0)
         self.emit((WORK, row.queue_id))
         if row.name is not None:
             self.emit((WORK, row.name))

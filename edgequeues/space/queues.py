@@ -13,8 +13,9 @@ from edgequeues.models import Kind, OnAck, QueueConfig
 from edgequeues.space import consumers
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.log import Victim
-from edgequeues.spec import judging
+from edgequeues.spec import judging, working
 from edgequeues.spec.judging import Judge
+from edgequeues.spec.working import Work
 
 DDL = """
 CREATE TABLE queues (
@@ -113,6 +114,7 @@ class Queue(Struct):
     app: str | None = None
     rules: str | None = None
     judge: Judge | None = None  # what the rules say of messages, if they say anything
+    work: Work | None = None  # what they have done with them, if anything
     consumers: list[Consumer] = []
     saved: tuple[int, ...] = (0, 0, 0, 0)  # the counters as last written down
     dropped: list[Victim] = []  # entries removed in this turn whose deliveries are still there
@@ -248,6 +250,7 @@ def govern(db: apsw.Connection, queue: Queue, app: str | None, rules: str | None
     """Have the rules of an app's spec hold for what is appended from now on; None: no spec declares it any more."""
     queue.app, queue.rules = app, rules
     queue.judge = None if rules is None else judging.of_rules(rules)
+    queue.work = None if rules is None else working.of_rules(rules)
     db.execute(GOVERN, (app, rules, queue.queue_id))
 
 
@@ -297,6 +300,7 @@ def _queue(db: apsw.Connection, row: Any) -> Queue | None:
     queue.mutable, queue.paused = bool(queue.mutable), bool(queue.paused)
     queue.saved = queue.counters
     queue.judge = None if queue.rules is None else judging.of_rules(queue.rules)
+    queue.work = None if queue.rules is None else working.of_rules(queue.rules)
     queue.consumers = consumers.of_queue(db, queue.queue_id)
     return queue
 

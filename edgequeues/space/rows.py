@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from edgequeues.core import ids
 from edgequeues.core.errors import QueueNotFound
+from edgequeues.core.leases import Signer
 from edgequeues.space import consumers, queues, store
 from edgequeues.space.queues import Queue
 from edgequeues.space.store import Store
@@ -63,6 +64,11 @@ class Rows(Shard):
 
     def _new_id(self) -> str:
         return ids.new_ulid(self.now_ms, self.random)
+
+    def _signer(self) -> Signer:
+        home = self._home()
+        assert home.lease_key is not None
+        return Signer(home.lease_key, home.store_id)
 
     # -- queues -----------------------------------------------------------------------------------------
 

@@ -6,7 +6,18 @@ that a session's patchset of one copy replays on another.
 
 from __future__ import annotations
 
-from edgequeues.space import attempts, consumers, deadletters, dedup, deliveries, log, queues, results, store
+from edgequeues.space import (
+    attempts,
+    consumers,
+    deadletters,
+    dedup,
+    deliveries,
+    entities,
+    log,
+    queues,
+    results,
+    store,
+)
 
 MIGRATIONS: tuple[str, ...] = (
     store.DDL + queues.DDL + log.DDL,
@@ -18,4 +29,5 @@ MIGRATIONS: tuple[str, ...] = (
     + deadletters.DDL
     + dedup.DDL,
     queues.STEP_3 + deadletters.STEP_3 + results.DDL,
+    entities.DDL,
 )

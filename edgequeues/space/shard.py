@@ -6,6 +6,7 @@ from edgequeues.core import leases
 from edgequeues.models import LEASE_MS_MAX
 from edgequeues.space import attempts, consumers, dedup, deliveries, queues, results, retention, store
 from edgequeues.space.base import UNREAD
+from edgequeues.space.command_verbs import CommandVerbs
 from edgequeues.space.dead_verbs import DeadVerbs
 from edgequeues.space.ingest_verbs import IngestVerbs
 from edgequeues.space.log_verbs import LogVerbs
@@ -17,7 +18,7 @@ TIDY_PAUSE_MS = 60_000
 TIDY_ROWS = 1_000  # of what is only remembered for a while, removed in one turn
 
 
-class SpaceShard(LogVerbs, WorkVerbs, DeadVerbs, SpecVerbs, IngestVerbs):
+class SpaceShard(LogVerbs, WorkVerbs, DeadVerbs, SpecVerbs, IngestVerbs, CommandVerbs):
     """The queues of one space."""
 
     # -- life -------------------------------------------------------------------------------------------
@@ -54,6 +55,7 @@ class SpaceShard(LogVerbs, WorkVerbs, DeadVerbs, SpecVerbs, IngestVerbs):
         more = self._settle()
         self._alarm_ms = None
         more = self._fill() or more
+        more = self._run() or more
         due, swept = queues.overdue(self.db, at, retention.SWEEP_QUEUES), 0
         for row in due:
             queue = self._require(row.queue_id)

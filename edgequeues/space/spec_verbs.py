@@ -66,6 +66,8 @@ class SpecVerbs(SpaceBase):
             row = self._require(name)
             self._check_graves(row, [one.config for one in row.consumers])
         views.remake(self.db, queues.declared(self.db))
+        self._forget_queues()
+        self._alarm_in(0)  # what waits may be worked from now on
 
     def _give_rules(self, row: Queue, plan: Plan) -> None:
         """Give the consumer `default` the rules of a plan, or make it."""

@@ -16,7 +16,7 @@ from edgequeues.core.errors import (
     NoConsumer,
     QueueNotFound,
 )
-from edgequeues.core.leases import Lease, Signer
+from edgequeues.core.leases import Lease
 from edgequeues.core.lifecycle import State
 from edgequeues.models import (
     WORK_QUEUE,
@@ -300,11 +300,6 @@ class WorkVerbs(SpaceBase):
             else None
             for one in found
         ]
-
-    def _signer(self) -> Signer:
-        home = self._home()
-        assert home.lease_key is not None
-        return Signer(home.lease_key, home.store_id)
 
     def _position_of(self, row: Queue, object_id: str) -> int:
         found = log.positions(self.db, row.queue_id, [object_id])

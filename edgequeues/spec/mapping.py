@@ -14,14 +14,19 @@ from edgequeues.spec.ir import Expr
 
 
 class Field:
-    """One field. attr: its type; None: any. A value of another type is told with what was there."""
+    """One field. attr: its type; None: any. A value of another type is told with what was there.
 
-    def __init__(self, name: str, expr: Expr, attr: AttrType | None) -> None:
+    needed: where there is no type, a field that is only a path must lead to something: what is missing or null is
+    more often a mistake than meant. An expression may still give null.
+    """
+
+    def __init__(self, name: str, expr: Expr, attr: AttrType | None, *, needed: bool = False) -> None:
         self.name = name
         self.path = bare_path(expr)
         self._expr = expr
         self._compute = compile_expr(expr)
         self._check = None if attr is None else attrs.checker({name: attr})
+        self._needed = needed and attr is None and self.path is not None
 
     @property
     def part(self) -> str | None:
@@ -35,6 +40,8 @@ class Field:
         except ExprError as error:
             raise InvalidMessage(f"{self.name}: {wording.text(self._expr)}: {error}") from None
         fault = None if self._check is None else self._check({self.name: value})
+        if self._needed and value is None:
+            fault = f"{self.name}: nothing where a value is needed"
         if fault is None:
             return value
         there = "" if self.path is None else f", where there is {found(env, self.path)}"

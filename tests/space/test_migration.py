@@ -159,7 +159,7 @@ async def test_dead_letters_are_kept_by_the_step_that_makes_their_table_anew(fol
 async def test_an_earlier_file_opens_with_all_it_held(folder: Path) -> None:
     world = World(folder)
     await world.fill()
-    assert world.problems() == ["its schema lacks steps 2 to 3; serving it once adds them"]
+    assert world.problems() == ["its schema lacks steps 2 to 4; serving it once adds them"]
     async with running(SpaceShard, folder, disk=InlineDisk(), clock=world.clock) as namespace:
         space = namespace.ref(NAME)
         page = await space.call(SpaceShard.read, "log", RangeQuery())
@@ -241,7 +241,8 @@ async def test_an_opening_that_power_was_cut_in_can_be_repeated(folder: Path, tm
         left = await work(cut.folder, world.clock, InlineDisk())
         assert left == world.held(), f"cut {cut.at} with seed {cut.seed}"
     disk.close()
-    assert {1, 3} <= found <= {1, 2, 3}
+    last = len(MIGRATIONS)
+    assert {1, last} <= found <= set(range(1, last + 1))
 
 
 async def test_a_step_that_fails_half_way_leaves_the_earlier_schema(folder: Path) -> None:
@@ -249,7 +250,7 @@ async def test_a_step_that_fails_half_way_leaves_the_earlier_schema(folder: Path
         migrations = (
             MIGRATIONS[0],
             MIGRATIONS[1] + "CREATE TABLE deliveries (it INTEGER PRIMARY KEY) STRICT;",
-            MIGRATIONS[2],
+            *MIGRATIONS[2:],
         )
 
     world = World(folder)

@@ -1,0 +1,104 @@
+"""The commands that every space knows: Create, Update, Upsert and Delete of an entity of any type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import apsw
+
+from edgequeues.core import jsontext
+from edgequeues.core.jsonwords import kind
+from edgequeues.space import entities
+from edgequeues.space.entities import Entity
+from edgequeues.spec.working import Call
+
+ENTITY_ID = "entity_id"  # of a command's input: which entity is meant
+STATE = "state"  # of a command's input: the state the entity is in from then on
+ID_MAX = 256  # characters
+
+Effect = Literal["create", "update", "upsert", "delete"]
+EFFECTS: tuple[Effect, ...] = ("create", "update", "upsert", "delete")
+
+
+class Rejected(Exception):
+    """A command cannot be carried out as things are; later it may be."""
+
+
+class Done(NamedTuple):
+    """What a command did. version: of the entity afterwards."""
+
+    entity_type: str
+    entity_id: str
+    version: int
+    state: str | None
+
+    def json(self) -> str:
+        """As it is told to who sent the message."""
+        return jsontext.write(self._asdict()).decode()
+
+
+def effect_of(entity_type: str, command: str) -> Effect | None:
+    """What a command does by its name, as `CreateIncident` of an Incident, or `Create`; None: it is none of these."""
+    for effect in EFFECTS:
+        if command.casefold() in (effect, effect + entity_type.casefold()):
+            return effect
+    return None
+
+
+def carry_out(db: apsw.Connection, call: Call, default_id: str, at: int) -> Done:
+    """Do what a command says at unix ms `at`. default_id: of the entity, where the input names none.
+
+    Raises Rejected, and then nothing is changed.
+    """
+    effect = effect_of(call.entity_type, call.command)
+    if effect is None:
+        raise Rejected(f"{call.entity_type}.{call.command}: no command of this name is known here")
+    entity_id = _text(call, ENTITY_ID)
+    if entity_id is None and effect != "create":
+        raise Rejected(f"{call.command}: its input has no {ENTITY_ID}, so it is not known what it is about")
+    entity_id = entity_id or default_id
+    found = entities.get(db, call.entity_type, entity_id)
+    if effect == "create" and found is not None:
+        raise Rejected(f"{call.command}: {call.entity_type} {entity_id} is there already")
+    if effect in ("update", "delete") and found is None:
+        raise Rejected(f"{call.command}: there is no {call.entity_type} {entity_id}")
+    after = _after(call, entity_id, found, at)
+    if effect == "delete":
+        entities.remove(db, call.entity_type, entity_id)
+    else:
+        entities.put(db, after)
+    return Done(after.entity_type, after.entity_id, after.version, after.state)
+
+
+def _after(call: Call, entity_id: str, before: Entity | None, at: int) -> Entity:
+    """The entity when the input has been merged into it."""
+    given = {name: value for name, value in call.input.items() if name not in (ENTITY_ID, STATE)}
+    state = _text(call, STATE)
+    if before is None:
+        return Entity(call.entity_type, entity_id, state, _json(given), 1, at, at)
+    attributes = _json({**_attributes(before), **given})
+    return before._replace(
+        state=state or before.state, attributes=attributes, version=before.version + 1, updated=at
+    )
+
+
+def _attributes(entity: Entity) -> Mapping[str, Any]:
+    value: Mapping[str, Any] = jsontext.value(entity.attributes)
+    return value
+
+
+def _text(call: Call, name: str) -> str | None:
+    value = call.input.get(name)
+    if value is None:
+        return None
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str) or not 1 <= len(value) <= ID_MAX:
+        what = f"a text of {len(value)} characters" if isinstance(value, str) else kind(value)
+        raise Rejected(f"{call.command}: {name}: {what} where a text of 1 to {ID_MAX} is needed")
+    return value
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return jsontext.write(value).decode()

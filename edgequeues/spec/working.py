@@ -1,0 +1,64 @@
+"""What a queue's spec has done with each message: a command is called, or another queue's message is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from edgequeues.core import attrs, jsontext
+from edgequeues.core.expressions import Env
+from edgequeues.models import Entry
+from edgequeues.spec.ir import CommandMapping, Fields, QueueMapping, QueueSpec
+from edgequeues.spec.mapping import Field
+
+
+class Call(NamedTuple):
+    """A command to be carried out on an entity. input: its fields."""
+
+    entity_type: str
+    command: str
+    input: Mapping[str, Any]
+
+
+class Chained(NamedTuple):
+    """A message to be made in another queue. data: JSON."""
+
+    queue: str
+    data: str
+
+
+class Work:
+    """A queue's `map_to`, compiled."""
+
+    def __init__(self, spec: QueueSpec) -> None:
+        assert spec.map_to is not None
+        self._type = spec.message_type or {}
+        self._to = spec.map_to
+        given = spec.map_to.input_map if isinstance(spec.map_to, CommandMapping) else spec.map_to.message
+        self._fields = _compiled(given)
+
+    def __call__(self, entry: Entry, at: int) -> Call | Chained:
+        """What is to be done with a message at unix ms `at`. Raises InvalidMessage."""
+        if isinstance(self._to, QueueMapping) and not self._fields:
+            return Chained(self._to.queue, entry.data)
+        value = jsontext.value(entry.data)
+        fields = value if isinstance(value, dict) else {}
+        env = Env(attrs.with_defaults(self._type, fields) or fields, at / 1_000)
+        made = {one.name: one(env) for one in self._fields}
+        if isinstance(self._to, QueueMapping):
+            return Chained(self._to.queue, jsontext.write(made).decode())
+        return Call(self._to.entity_type, self._to.command, made)
+
+
+@lru_cache(maxsize=1_024)
+def of_rules(rules: str) -> Work | None:
+    """The work of a queue whose row says this; None: its messages are there to be pulled."""
+    spec = msgspec.json.decode(rules, type=QueueSpec)
+    return None if spec.map_to is None else Work(spec)
+
+
+def _compiled(fields: Fields) -> Sequence[Field]:
+    return [Field(name, expr, None, needed=True) for name, expr in fields.items()]

@@ -1,9 +1,9 @@
-"""The commands that every space knows: Create, Update, Upsert and Delete of an entity of any type."""
+"""The commands that every space knows, carried out: an entity is made, changed or removed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -11,14 +11,10 @@ from edgequeues.core import jsontext
 from edgequeues.core.jsonwords import kind
 from edgequeues.space import entities
 from edgequeues.space.entities import Entity
+from edgequeues.spec.effects import ENTITY_ID, STATE, effect_of
 from edgequeues.spec.working import Call
 
-ENTITY_ID = "entity_id"  # of a command's input: which entity is meant
-STATE = "state"  # of a command's input: the state the entity is in from then on
 ID_MAX = 256  # characters
-
-Effect = Literal["create", "update", "upsert", "delete"]
-EFFECTS: tuple[Effect, ...] = ("create", "update", "upsert", "delete")
 
 
 class Rejected(Exception):
@@ -36,14 +32,6 @@ class Done(NamedTuple):
     def json(self) -> str:
         """As it is told to who sent the message."""
         return jsontext.write(self._asdict()).decode()
-
-
-def effect_of(entity_type: str, command: str) -> Effect | None:
-    """What a command does by its name, as `CreateIncident` of an Incident, or `Create`; None: it is none of these."""
-    for effect in EFFECTS:
-        if command.casefold() in (effect, effect + entity_type.casefold()):
-            return effect
-    return None
 
 
 def carry_out(db: apsw.Connection, call: Call, default_id: str, at: int) -> Done:

@@ -11,6 +11,7 @@ from edgequeues.core.attrs import AttrType
 from edgequeues.core.errors import InvalidId
 from edgequeues.spec import ir
 from edgequeues.spec.checking import INT, JSON, KEY, MOMENT, NUMBER, STRING, TIME, Checking
+from edgequeues.spec.effects import EFFECTS, ENTITY_ID, effect_of
 from edgequeues.spec.faults import Path, listed
 
 # What a dead letter has for fields.
@@ -150,9 +151,24 @@ def _check_mapping(checking: Checking, path: Path, name: str, queue: ir.QueueSpe
 def check_command(
     checking: Checking, path: Path, entity: str, command: str, given: ir.Fields, scope: Mapping[str, AttrType]
 ) -> None:
-    """Blame input that the command, if it is declared, does not take."""
+    """Blame a command that nobody can carry out, and input that it does not take."""
     name = f"{entity}.{command}"
+    declared = checking.spec.commands.get(name)
+    if declared is None or (declared.python is None and declared.http is None):
+        effect = effect_of(entity, command)
+        if effect is None:
+            how = "declared nowhere" if declared is None else "declared without saying how it is run"
+            what = f"`{name}` is {how}, and it is not built in"
+            remedy = f"Declare `command {name} {{ run: ... }}`; built in are {_built_in(entity)}."
+            checking.blame((*path, "command"), what, remedy)
+        elif effect != "create" and ENTITY_ID not in given:
+            what = f"`{name}` is not told which {entity} is meant"
+            checking.blame((*path, "input_map"), what, f"Give its `{ENTITY_ID}`.")
     checking.fields((*path, "input_map"), given, scope, checking.input(name), f"command `{name}`")
+
+
+def _built_in(entity: str) -> str:
+    return listed([f"{effect.capitalize()}{entity}" for effect in EFFECTS], "and")
 
 
 def _letters(queues: Mapping[str, ir.QueueSpec]) -> dict[str, str]:

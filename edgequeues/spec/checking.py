@@ -11,6 +11,7 @@ from edgequeues.core.expression_nodes import ExprFault
 from edgequeues.core.expression_types import assignable, infer
 from edgequeues.core.expressions import compile_expr
 from edgequeues.spec import ir
+from edgequeues.spec.effects import ENTITY_ID
 from edgequeues.spec.faults import Fault, Path, meant
 
 Scope = Mapping[str, AttrType]
@@ -19,7 +20,6 @@ STRING, INT, TIME, JSON = AttrType("string"), AttrType("int"), AttrType("time"),
 # What is computed of a message may be null: then it is as if it were not said. A key is a text or an integer.
 KEY = (AttrType("string", optional=True), AttrType("int", optional=True))
 NUMBER, MOMENT = (AttrType("int", optional=True),), (AttrType("time", optional=True),)
-ENTITY_ID = "entity_id"  # of a command's input: which entity is meant; its type need not be declared
 
 
 class Anything(Mapping[str, AttrType]):

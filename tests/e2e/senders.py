@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import AsyncIterator, Mapping
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +20,23 @@ from .process import Running
 SECRET = "whk-e2e-secret"
 VARIABLE = "PAGERDUTY_WEBHOOK_SECRET"
 READ = 64 * 1024
+SENDERS = 20
+SAMPLE = Path(__file__).parents[1] / "spec" / "data" / "incident.spec"
+
+
+def options(spec: Path = SAMPLE) -> list[str]:
+    """Of `edgequeues serve`, with the seed's sample or a spec like it."""
+    return ["--spec", str(spec), "--secrets-env", VARIABLE]
+
+
+def unworked(folder: Path, old: str = "", new: str = "") -> Path:
+    """The sample without its mapping, and with `new` for `old`."""
+    text, found = re.subn(r"map_to: [^{]*\{[^}]*\}", "", SAMPLE.read_text())
+    assert found == 1
+    assert old in text
+    path = folder / "unworked.spec"
+    path.write_text(text.replace(old, new))
+    return path
 
 
 def event(number: object, **more: object) -> bytes:
@@ -103,3 +123,58 @@ async def sending(server: Running, hook: str = "PagerDutyAlert") -> AsyncIterato
         yield one
     finally:
         await one.close()
+
+
+class Load:
+    """Senders that share a number of webhooks; each is sent until it is answered 202, or 200 if it was worked before.
+
+    body: of each, by its number.
+    """
+
+    def __init__(self, numbers: range, port: int, body: Callable[[int], bytes] = event) -> None:
+        self._body = body
+        self.left = iter(numbers)
+        self.port = port
+        self.answered: dict[int, str] = {}  # the id of the message of each
+        self.statuses: Counter[int] = Counter()
+        self.broken = 0
+        self._wanted = 0
+        self._reached = trio.Event()
+
+    async def run(self) -> None:
+        """Send with all senders, until all are answered."""
+        async with trio.open_nursery() as nursery:
+            for _ in range(SENDERS):
+                nursery.start_soon(self._send_some)
+
+    async def until(self, count: int) -> None:
+        """Wait until so many are answered."""
+        self._wanted, self._reached = count, trio.Event()
+        self._look()
+        await self._reached.wait()
+
+    def _look(self) -> None:
+        if len(self.answered) >= self._wanted:
+            self._reached.set()
+
+    async def _send_some(self) -> None:
+        one = Sender(self.port)
+        try:
+            for number in self.left:
+                await self._deliver(one, number)
+        finally:
+            await one.close()
+
+    async def _deliver(self, one: Sender, number: int) -> None:
+        while True:
+            try:
+                answer = await one.send(self._body(number))
+            except (trio.BrokenResourceError, trio.ClosedResourceError, OSError):
+                self.broken += 1
+                await trio.sleep(0.02)
+                continue
+            self.statuses[answer.status] += 1
+            if answer.status in (200, 202):
+                self.answered[number] = answer.json()["message_id"]
+                self._look()
+                return

@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +15,12 @@ import trio
 from edgequeues.client import Client
 
 from .process import serving
-from .senders import SECRET, VARIABLE, Sender, event, sending
+from .senders import SECRET, SENDERS, VARIABLE, Load, event, options, sending, unworked
 
 pytestmark = pytest.mark.slow
 
-SAMPLE = Path(__file__).parents[1] / "spec" / "data" / "incident.spec"
 QUEUE = "dxn:queue:IncidentManagement:WebhookIngress"
 WEBHOOKS = 10_000
-SENDERS = 20
 GUARD_S = 120.0  # against hanging only
 KILLS = int(os.environ.get("EDGEQUEUES_KILL_ROUNDS", "10"))
 SEED = int(os.environ.get("EDGEQUEUES_KILL_SEED", random.SystemRandom().randrange(1 << 32)))
@@ -32,61 +29,6 @@ SEED = int(os.environ.get("EDGEQUEUES_KILL_SEED", random.SystemRandom().randrang
 @pytest.fixture(autouse=True)
 def secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, SECRET)
-
-
-def options() -> list[str]:
-    return ["--spec", str(SAMPLE), "--secrets-env", VARIABLE]
-
-
-class Load:
-    """Senders that share a number of webhooks; each is sent until it is answered."""
-
-    def __init__(self, numbers: range, port: int) -> None:
-        self.left = iter(numbers)
-        self.port = port
-        self.answered: dict[int, str] = {}  # the id of the message of each
-        self.statuses: Counter[int] = Counter()
-        self.broken = 0
-        self._wanted = 0
-        self._reached = trio.Event()
-
-    async def run(self) -> None:
-        """Send with all senders, until all are answered."""
-        async with trio.open_nursery() as nursery:
-            for _ in range(SENDERS):
-                nursery.start_soon(self._send_some)
-
-    async def until(self, count: int) -> None:
-        """Wait until so many are answered."""
-        self._wanted, self._reached = count, trio.Event()
-        self._look()
-        await self._reached.wait()
-
-    def _look(self) -> None:
-        if len(self.answered) >= self._wanted:
-            self._reached.set()
-
-    async def _send_some(self) -> None:
-        one = Sender(self.port)
-        try:
-            for number in self.left:
-                await self._deliver(one, number)
-        finally:
-            await one.close()
-
-    async def _deliver(self, one: Sender, number: int) -> None:
-        while True:
-            try:
-                answer = await one.send(event(number))
-            except (trio.BrokenResourceError, trio.ClosedResourceError, OSError):
-                self.broken += 1
-                await trio.sleep(0.02)
-                continue
-            self.statuses[answer.status] += 1
-            if answer.status == 202:
-                self.answered[number] = answer.json()["message_id"]
-                self._look()
-                return
 
 
 async def queued(url: str) -> dict[str, str]:
@@ -106,7 +48,7 @@ async def test_ten_thousand_signed_webhooks_over_a_kill_are_each_queued_once(
 ) -> None:
     """Twenty senders; the server is killed in the middle and started again on the same port."""
     began = time.perf_counter()
-    async with serving(tmp_path / "data", *options()) as server:
+    async with serving(tmp_path / "data", *options(unworked(tmp_path))) as server:
         load = Load(range(WEBHOOKS), int(server.port))
         with trio.fail_after(GUARD_S):
             async with trio.open_nursery() as nursery:
@@ -114,7 +56,9 @@ async def test_ten_thousand_signed_webhooks_over_a_kill_are_each_queued_once(
                 await load.until(WEBHOOKS // 2)
                 await server.stop(signal.SIGKILL)
                 at_the_kill = len(load.answered)
-                async with serving(tmp_path / "data", *options(), port=server.port) as again:
+                async with serving(
+                    tmp_path / "data", *options(unworked(tmp_path)), port=server.port
+                ) as again:
                     await load.until(WEBHOOKS)
                     took_s = time.perf_counter() - began
                     found = await queued(again.url)
@@ -133,7 +77,7 @@ async def test_wh_s12_no_202_leaves_before_the_message_is_on_disk(tmp_path: Path
     chance = random.Random(SEED)
     answered: dict[int, str] = {}
     for round_ in range(KILLS):
-        async with serving(tmp_path / "data", *options()) as server:
+        async with serving(tmp_path / "data", *options(unworked(tmp_path))) as server:
             first = round_ * 1_000
             load = Load(range(first, first + 1_000), int(server.port))
             with trio.move_on_after(GUARD_S) as guard:
@@ -144,7 +88,7 @@ async def test_wh_s12_no_202_leaves_before_the_message_is_on_disk(tmp_path: Path
                     nursery.cancel_scope.cancel()
             assert not guard.cancelled_caught, f"seed {SEED}"
             answered |= load.answered
-    async with serving(tmp_path / "data", *options()) as server:
+    async with serving(tmp_path / "data", *options(unworked(tmp_path))) as server:
         found = await queued(server.url)
     assert {f"e{number}": message for number, message in answered.items()}.items() <= found.items(), (
         f"seed {SEED}"
@@ -152,11 +96,11 @@ async def test_wh_s12_no_202_leaves_before_the_message_is_on_disk(tmp_path: Path
 
 
 async def test_s2_6_a_message_is_there_after_a_kill_right_behind_its_202(tmp_path: Path) -> None:
-    async with serving(tmp_path / "data", *options()) as server, sending(server) as one:
+    async with serving(tmp_path / "data", *options(unworked(tmp_path))) as server, sending(server) as one:
         answer = await one.send(event(1))
         await server.stop(signal.SIGKILL)
     assert answer.status == 202
-    async with serving(tmp_path / "data", *options()) as server, sending(server) as one:
+    async with serving(tmp_path / "data", *options(unworked(tmp_path))) as server, sending(server) as one:
         assert await queued(server.url) == {"e1": answer.json()["message_id"]}
         again = await one.send(event(1))
         assert (again.status, again.json()["duplicate"]) == (202, True)

@@ -5,7 +5,6 @@ Nobody works the queue in most of them, so that what came in can be looked at: t
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,8 @@ import trio
 from edgequeues.client import Client, Entry, Message
 
 from .process import Running, serving
-from .senders import SECRET, VARIABLE, event, sending
+from .senders import SAMPLE, SECRET, VARIABLE, event, options, sending, unworked
 
-SAMPLE = Path(__file__).parents[1] / "spec" / "data" / "incident.spec"
 SPACE = "IncidentManagement"
 QUEUE = f"dxn:queue:{SPACE}:WebhookIngress"
 
@@ -26,20 +24,6 @@ QUEUE = f"dxn:queue:{SPACE}:WebhookIngress"
 @pytest.fixture(autouse=True)
 def secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, SECRET)
-
-
-def options(spec: Path = SAMPLE) -> list[str]:
-    return ["--spec", str(spec), "--secrets-env", VARIABLE]
-
-
-def unworked(folder: Path, old: str = "", new: str = "") -> Path:
-    """The sample without its mapping, and with `new` for `old`."""
-    text, found = re.subn(r"map_to: [^{]*\{[^}]*\}", "", SAMPLE.read_text())
-    assert found == 1
-    assert old in text
-    path = folder / "unworked.spec"
-    path.write_text(text.replace(old, new))
-    return path
 
 
 @pytest.fixture

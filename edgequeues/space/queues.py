@@ -55,11 +55,14 @@ ALTER TABLE queues ADD COLUMN app   TEXT;  -- whose spec declares it
 ALTER TABLE queues ADD COLUMN rules TEXT;  -- and how: JSON of a QueueSpec
 CREATE INDEX queues_app ON queues (app) WHERE app IS NOT NULL;
 """
+STEP_4 = """
+ALTER TABLE queues ADD COLUMN command TEXT;  -- what its messages are for, if declared: JSON of a CommandSpec
+"""
 _SETTINGS = "max_age_ms, max_entries, mutable, on_ack, retain_acked_ms, delay_ms, depth_max, paused"
 COLUMNS = (
     "queue_id, name, kind, max_age_ms, max_entries, mutable, created_ts,"
     " entries, bytes, changes, tail, aged_ts, sweep_ts, on_ack, retain_acked_ms, delay_ms, depth_max, paused,"
-    " configured_ts, purge_ts, purge_through, app, rules"
+    " configured_ts, purge_ts, purge_through, app, rules, command"
 )
 BY_ID = f"SELECT {COLUMNS} FROM queues WHERE queue_id = ?"
 BY_NAME = f"SELECT {COLUMNS} FROM queues WHERE name_snake = ? AND name = ?"
@@ -83,7 +86,7 @@ CONFIGURE = (
 )
 OF_APP = f"SELECT {COLUMNS} FROM queues WHERE app = ? ORDER BY queue_id"
 DECLARED = f"SELECT {COLUMNS} FROM queues WHERE app IS NOT NULL ORDER BY app, queue_id"
-GOVERN = "UPDATE queues SET app = ?, rules = ? WHERE queue_id = ?"
+GOVERN = "UPDATE queues SET app = ?, rules = ?, command = ? WHERE queue_id = ?"
 PURGE = "UPDATE queues SET purge_ts = ?, purge_through = ? WHERE queue_id = ?"
 
 
@@ -113,6 +116,7 @@ class Queue(Struct):
     purge_through: int = 0
     app: str | None = None
     rules: str | None = None
+    command: str | None = None
     judge: Judge | None = None  # what the rules say of messages, if they say anything
     work: Work | None = None  # what they have done with them, if anything
     consumers: list[Consumer] = []
@@ -246,12 +250,13 @@ def purge(db: apsw.Connection, queue: Queue, now_ms: int) -> None:
     db.execute(PURGE, (now_ms, queue.tail, queue.queue_id))
 
 
-def govern(db: apsw.Connection, queue: Queue, app: str | None, rules: str | None) -> None:
+def govern(
+    db: apsw.Connection, queue: Queue, app: str | None, rules: str | None, command: str | None
+) -> None:
     """Have the rules of an app's spec hold for what is appended from now on; None: no spec declares it any more."""
-    queue.app, queue.rules = app, rules
-    queue.judge = None if rules is None else judging.of_rules(rules)
-    queue.work = None if rules is None else working.of_rules(rules)
-    db.execute(GOVERN, (app, rules, queue.queue_id))
+    queue.app, queue.rules, queue.command = app, rules, command
+    _compile(queue)
+    db.execute(GOVERN, (app, rules, command, queue.queue_id))
 
 
 def of_app(db: apsw.Connection, app: str) -> list[Queue]:
@@ -299,10 +304,15 @@ def _queue(db: apsw.Connection, row: Any) -> Queue | None:
     queue = Queue(*row)
     queue.mutable, queue.paused = bool(queue.mutable), bool(queue.paused)
     queue.saved = queue.counters
-    queue.judge = None if queue.rules is None else judging.of_rules(queue.rules)
-    queue.work = None if queue.rules is None else working.of_rules(queue.rules)
+    _compile(queue)
     queue.consumers = consumers.of_queue(db, queue.queue_id)
     return queue
+
+
+def _compile(queue: Queue) -> None:
+    rules = queue.rules
+    queue.judge = None if rules is None else judging.of_rules(rules)
+    queue.work = None if rules is None else working.of_rules(rules, queue.command)
 
 
 def _queues(db: apsw.Connection, rows: Iterable[Any]) -> list[Queue]:

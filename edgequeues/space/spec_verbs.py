@@ -51,7 +51,7 @@ class SpecVerbs(SpaceBase):
 
     def _carry_out(self, app: str, plans: dict[str, Plan], gone: list[Queue]) -> None:
         for row in gone:
-            queues.govern(self.db, row, None, None)
+            queues.govern(self.db, row, None, None, None)
             self._reconfigured(row, replace(row.config, name=None))  # nobody finds it while it goes
         # What is there already goes first: a new queue's dead letters must not seem to come round by rules of before.
         for name, plan in sorted(plans.items(), key=lambda one: self._find(one[0]) is None):
@@ -61,7 +61,7 @@ class SpecVerbs(SpaceBase):
             else:
                 self._reconfigured(found, replace(plan.config, paused=found.paused))
                 self._give_rules(self._require(name), plan)
-            queues.govern(self.db, self._require(name), app, plan.text)
+            queues.govern(self.db, self._require(name), app, plan.text, plan.command)
         for name in plans:
             row = self._require(name)
             self._check_graves(row, [one.config for one in row.consumers])

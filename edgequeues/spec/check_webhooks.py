@@ -139,6 +139,16 @@ def _check_target(checking: Checking, path: Path, webhook: ir.WebhookSpec) -> No
     elif known and checking.spec.queues[webhook.queue].map_to is not None:
         what = f"the messages of queue `{webhook.queue}` lead somewhere already"
         checking.blame((*path, "on_type"), what, "Leave out `on` here, or `map_to` there.")
+    elif known:
+        others = [one for one in checking.spec.webhooks.values() if one.queue == webhook.queue]
+        first = next(one for one in others if one.on_type is not None)
+        if (first.on_type, first.command, first.input_map) != (
+            webhook.on_type,
+            webhook.command,
+            webhook.input_map,
+        ):
+            what = f"another webhook has the messages of queue `{webhook.queue}` lead to another command"
+            checking.blame((*path, "on_type"), what, "Give each a queue of its own.")
 
 
 def _check_message(

@@ -10,24 +10,36 @@ from msgspec.structs import replace
 from edgequeues.core.attrs import AttrType
 from edgequeues.core.backoff import Backoff
 from edgequeues.models import WORK_QUEUE, ConsumerConfig, QueueConfig
-from edgequeues.spec.ir import Delivery, MessageType, QueueSpec, Spec
+from edgequeues.spec.ir import CommandMapping, Delivery, Mapping, MessageType, QueueSpec, Spec
 
 
 class Plan(NamedTuple):
-    """A queue as a spec declares it. rules: its JSON, as it is kept with the queue."""
+    """A queue as a spec declares it, and the JSON in which that is kept with the queue.
+
+    command: of the command that its messages are mapped to, where that is declared.
+    """
 
     spec: QueueSpec
     config: QueueConfig
     rules: ConsumerConfig
     text: str
+    command: str | None
 
 
 def plans(spec: Spec) -> dict[str, Plan]:
     """The queues of a spec, by name."""
     graves = {name: grave_of(spec, name) for name in spec.queues}
     buried_in = set(graves.values())
+    called = _called_by_webhooks(spec)
     return {
-        name: _plan(name, one, graves[name], is_grave=name in buried_in) for name, one in spec.queues.items()
+        name: _plan(
+            spec,
+            name,
+            replace(one, map_to=one.map_to or called.get(name)),
+            graves[name],
+            is_grave=name in buried_in,
+        )
+        for name, one in spec.queues.items()
     }
 
 
@@ -37,7 +49,24 @@ def grave_of(spec: Spec, name: str) -> str | None:
     return spec.queues[name].delivery.dead_letter_queue or (implicit if implicit in spec.queues else None)
 
 
-def _plan(name: str, spec: QueueSpec, grave: str | None, *, is_grave: bool) -> Plan:
+def _called_by_webhooks(spec: Spec) -> dict[str, CommandMapping]:
+    """The commands that webhooks name beside their queues, by queue."""
+    return {
+        one.queue: CommandMapping(one.on_type, one.command, one.input_map)
+        for one in spec.webhooks.values()
+        if one.queue is not None and one.on_type is not None and one.command is not None
+    }
+
+
+def _declared(spec: Spec, mapping: Mapping | None) -> str | None:
+    """JSON of the command that messages are mapped to, where the spec declares it."""
+    if not isinstance(mapping, CommandMapping):
+        return None
+    found = spec.commands.get(f"{mapping.entity_type}.{mapping.command}")
+    return None if found is None else msgspec.json.encode(found).decode()
+
+
+def _plan(app: Spec, name: str, spec: QueueSpec, grave: str | None, *, is_grave: bool) -> Plan:
     retention, delivery = spec.retention, spec.delivery
     age_s = retention.max_age_seconds
     config = replace(
@@ -60,7 +89,7 @@ def _plan(name: str, spec: QueueSpec, grave: str | None, *, is_grave: bool) -> P
     if is_grave and delivery == Delivery():
         # Nothing is said of how dead letters are worked: then they are not given up a second time.
         rules = replace(rules, attempts_max=None, dead_letters="")
-    return Plan(spec, config, rules, msgspec.json.encode(spec).decode())
+    return Plan(spec, config, rules, msgspec.json.encode(spec).decode(), _declared(app, spec.map_to))
 
 
 def fields_changed(old: QueueSpec | None, new: QueueSpec) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import msgspec
 from edgequeues.core import attrs, jsontext
 from edgequeues.core.expressions import Env
 from edgequeues.models import Entry
-from edgequeues.spec.ir import CommandMapping, Fields, QueueMapping, QueueSpec
+from edgequeues.spec.ir import CommandMapping, CommandSpec, QueueMapping, QueueSpec
 from edgequeues.spec.mapping import Field
 
 
@@ -31,14 +31,20 @@ class Chained(NamedTuple):
 
 
 class Work:
-    """A queue's `map_to`, compiled."""
+    """A queue's `map_to`, compiled. command: how it is declared, if it is."""
 
-    def __init__(self, spec: QueueSpec) -> None:
+    def __init__(self, spec: QueueSpec, command: CommandSpec | None) -> None:
         assert spec.map_to is not None
         self._type = spec.message_type or {}
         self._to = spec.map_to
-        given = spec.map_to.input_map if isinstance(spec.map_to, CommandMapping) else spec.map_to.message
-        self._fields = _compiled(given)
+        if isinstance(spec.map_to, CommandMapping):
+            declared = {} if command is None else command.input or {}
+            given = spec.map_to.input_map
+            self._fields = [
+                Field(name, expr, declared.get(name), needed=True) for name, expr in given.items()
+            ]
+        else:  # what may be missing is said by the type of the other queue
+            self._fields = [Field(name, expr, None) for name, expr in spec.map_to.message.items()]
 
     def __call__(self, entry: Entry, at: int) -> Call | Chained:
         """What is to be done with a message at unix ms `at`. Raises InvalidMessage."""
@@ -54,11 +60,9 @@ class Work:
 
 
 @lru_cache(maxsize=1_024)
-def of_rules(rules: str) -> Work | None:
+def of_rules(rules: str, command: str | None) -> Work | None:
     """The work of a queue whose row says this; None: its messages are there to be pulled."""
     spec = msgspec.json.decode(rules, type=QueueSpec)
-    return None if spec.map_to is None else Work(spec)
-
-
-def _compiled(fields: Fields) -> Sequence[Field]:
-    return [Field(name, expr, None, needed=True) for name, expr in fields.items()]
+    if spec.map_to is None:
+        return None
+    return Work(spec, None if command is None else msgspec.json.decode(command, type=CommandSpec))

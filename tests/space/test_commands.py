@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from edgequeues.space import entities
 from edgequeues.space.shard import SpaceShard
+from edgequeues.spec.load import load
 from edgequeues.spec.values import Taken
 
 from .jobs import Dead, Jobs
@@ -102,3 +103,26 @@ def test_a_paused_queue_waits_and_goes_on(space: Space) -> None:
     space.call(SpaceShard.configure, "jobs", config)
     jobs.ring()
     assert space.count("jobs") == 0
+
+
+def test_a_webhook_beside_a_queue_says_what_its_messages_are_for(space: Space) -> None:
+    text = """
+    app shop {
+      queue jobs { message_type { payload: json } }
+      webhook hook { queue: jobs  verify: none  on: Incident.UpsertIncident { entity_id: payload.id  n: payload.n } }
+      command Incident.UpsertIncident { input { n: int? } }
+    }
+    """
+    found = load(text.encode(), "x")
+    assert found.spec is not None, found.render()
+    space.call(SpaceShard.apply, found.spec)
+    jobs = Jobs(space)
+    jobs.push('{"payload":{"id":"i","n":1}}', '{"payload":{"id":"i","n":null}}', '{"payload":{"id":"j","n":"x"}}')
+    jobs.ring()
+    made = entity(space, "i")
+    assert made is not None
+    assert (made.version, made.attributes) == (2, '{"n":null}')
+    [(_, letter)] = jobs.dlq.letters()
+    assert letter.last_error == (
+        "map_to: message.n: a text where an integer is wanted; it is payload.n, where there is a text"
+    )

@@ -117,7 +117,9 @@ def test_a_webhook_beside_a_queue_says_what_its_messages_are_for(space: Space) -
     assert found.spec is not None, found.render()
     space.call(SpaceShard.apply, found.spec)
     jobs = Jobs(space)
-    jobs.push('{"payload":{"id":"i","n":1}}', '{"payload":{"id":"i","n":null}}', '{"payload":{"id":"j","n":"x"}}')
+    jobs.push(
+        '{"payload":{"id":"i","n":1}}', '{"payload":{"id":"i","n":null}}', '{"payload":{"id":"j","n":"x"}}'
+    )
     jobs.ring()
     made = entity(space, "i")
     assert made is not None

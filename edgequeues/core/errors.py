@@ -204,6 +204,19 @@ class SpecConflict(EdgeQueuesError):
     code = "spec_conflict"
 
 
+class CommandRejected(EdgeQueuesError):
+    """The command cannot be carried out as things are. Correct what it is given, or send it again later."""
+
+    code = "command_rejected"
+
+
+class CommandFailed(EdgeQueuesError):
+    """What carries the command out failed, so nothing was changed here. Send it again later."""
+
+    code = "command_failed"
+    retryable = True
+
+
 class IdempotencyMismatch(EdgeQueuesError):
     """This idempotency key was used with another message. Use a key of its own for each message."""
 

@@ -29,12 +29,15 @@ from edgequeues.space.queues import Queue
 from edgequeues.space.rows import Rows
 from edgequeues.space.schema import MIGRATIONS
 from edgequeues.spec.judging import Malformed, Verdict
+from edgequeues.spec.working import Runner
 from shards.shard import Context
 
 SWEEP_PAUSE_MS = 1_000  # between sweeps, so that many short lives do not mean as many turns
 SETTLE_ROWS = 1_000  # deliveries whose time has come that one turn takes on
 DEFAULT = "default"  # the consumer a work queue is born with, and who is meant where none is named
 WORK = "work"  # with a queue: the event that there is something to pull
+CALLS = "calls"  # with a runner: the event that there are commands for it
+NUDGE_MS = 1_000  # after which those who carry out commands outside of the space are told of them once more
 FILTERED = Appended("", 0, "", "filtered")
 UNREAD = -1  # the alarm as remembered, before it was looked up
 
@@ -267,11 +270,18 @@ class SpaceBase(Rows):
 
     def _wake(self, row: Queue) -> None:
         """Tell who waits for messages of a queue, by id or by name, that there may be some."""
-        if row.work is not None:
+        if row.work is not None and row.work.runner == "space":
             self._alarm_in(0)
+        elif row.work is not None:
+            self._call_for(row.work.runner)
         self.emit((WORK, row.queue_id))
         if row.name is not None:
             self.emit((WORK, row.name))
+
+    def _call_for(self, runner: Runner) -> None:
+        """Tell who carries commands out that there are some, and once more should nobody take them."""
+        self.emit((CALLS, runner))
+        self._alarm_in(NUDGE_MS)
 
     def _settle(self) -> bool:
         """Do what has come due by now, a bounded part of it; return whether there is more."""

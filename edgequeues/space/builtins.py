@@ -8,17 +8,14 @@ from typing import Any, NamedTuple
 import apsw
 
 from edgequeues.core import jsontext
+from edgequeues.core.errors import CommandRejected
 from edgequeues.core.jsonwords import kind
 from edgequeues.space import entities
 from edgequeues.space.entities import Entity
+from edgequeues.spec.calling import Call
 from edgequeues.spec.effects import ENTITY_ID, STATE, effect_of
-from edgequeues.spec.working import Call
 
 ID_MAX = 256  # characters
-
-
-class Rejected(Exception):
-    """A command cannot be carried out as things are; later it may be."""
 
 
 class Done(NamedTuple):
@@ -37,20 +34,20 @@ class Done(NamedTuple):
 def carry_out(db: apsw.Connection, call: Call, default_id: str, at: int) -> Done:
     """Do what a command says at unix ms `at`. default_id: of the entity, where the input names none.
 
-    Raises Rejected, and then nothing is changed.
+    Raises CommandRejected, and then nothing is changed.
     """
     effect = effect_of(call.entity_type, call.command)
     if effect is None:
-        raise Rejected(f"{call.entity_type}.{call.command}: no command of this name is known here")
+        raise CommandRejected(f"{call.entity_type}.{call.command}: no command of this name is known here")
     entity_id = _text(call, ENTITY_ID)
     if entity_id is None and effect != "create":
-        raise Rejected(f"{call.command}: its input has no {ENTITY_ID}, so it is not known what it is about")
+        raise CommandRejected(f"{call.command}: its input has no {ENTITY_ID}, so it is not known what it is about")
     entity_id = entity_id or default_id
     found = entities.get(db, call.entity_type, entity_id)
     if effect == "create" and found is not None:
-        raise Rejected(f"{call.command}: {call.entity_type} {entity_id} is there already")
+        raise CommandRejected(f"{call.command}: {call.entity_type} {entity_id} is there already")
     if effect in ("update", "delete") and found is None:
-        raise Rejected(f"{call.command}: there is no {call.entity_type} {entity_id}")
+        raise CommandRejected(f"{call.command}: there is no {call.entity_type} {entity_id}")
     after = _after(call, entity_id, found, at)
     if effect == "delete":
         entities.remove(db, call.entity_type, entity_id)
@@ -84,7 +81,7 @@ def _text(call: Call, name: str) -> str | None:
         value = str(value)
     if not isinstance(value, str) or not 1 <= len(value) <= ID_MAX:
         what = f"a text of {len(value)} characters" if isinstance(value, str) else kind(value)
-        raise Rejected(f"{call.command}: {name}: {what} where a text of 1 to {ID_MAX} is needed")
+        raise CommandRejected(f"{call.command}: {name}: {what} where a text of 1 to {ID_MAX} is needed")
     return value
 
 

@@ -1,24 +1,28 @@
-"""Queues whose messages the space works itself: each is mapped, carried out and acknowledged in one transaction."""
+"""Queues whose messages the space works itself: each is mapped, carried out and acknowledged in one transaction.
+
+What commands do outside of the space is handed out by `calling_verbs.py`.
+"""
 
 from __future__ import annotations
 
-from edgequeues.core.errors import InvalidMessage
-from edgequeues.models import Message, NewEntry, Pull
-from edgequeues.space import builtins, entities, queues, results
-from edgequeues.space.base import DEFAULT, SpaceBase
-from edgequeues.space.builtins import Rejected
+from edgequeues.core.errors import CommandRejected, InvalidMessage
+from edgequeues.core.leases import Lease
+from edgequeues.models import Message, Pull
+from edgequeues.space import queues, results
+from edgequeues.space.base import DEFAULT
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.desk import Desk
-from edgequeues.space.entities import Receipt
+from edgequeues.space.effects import Cause, EffectVerbs
 from edgequeues.space.queues import Queue
-from edgequeues.spec.working import Call, Chained
+from edgequeues.spec.calling import Call, Posted
+from edgequeues.spec.working import OUTSIDE, Chained, Runner
 from shards.shard import Context
 
 WORKER = "commands"  # who has leased a message that is being worked here
 RUN_MESSAGES = 100  # that one alarm works, of all queues together
 
 
-class CommandVerbs(SpaceBase):
+class CommandVerbs(EffectVerbs):
     """The runner of a space, which its alarm starts."""
 
     def __init__(self, context: Context) -> None:
@@ -36,14 +40,25 @@ class CommandVerbs(SpaceBase):
 
     def _run(self) -> bool:
         """Work what is ready, each queue in its turn, a bounded number; return whether there is more."""
-        left, busy = RUN_MESSAGES, [row for row in self._mapped() if _has_work(row)]
+        left, busy = RUN_MESSAGES, self._busy("space")
         while busy and left > 0:
-            for row in busy:
-                consumer = _worker(row)
-                assert consumer is not None
+            for row, consumer in busy:
                 left -= self._work(row, consumer, min(consumer.config.batch, max(left, 1)))
-            busy = [row for row in busy if _has_work(row)]
+            busy = self._busy("space")
+        for runner in OUTSIDE:
+            if self._busy(runner):
+                self._call_for(runner)
         return bool(busy)
+
+    def _busy(self, runner: Runner) -> list[tuple[Queue, Consumer]]:
+        """The queues with messages that such a runner could be given now, and who works them."""
+        found = []
+        for row in self._mapped():
+            assert row.work is not None
+            consumer = next((one for one in row.consumers if one.name == DEFAULT), None)
+            if row.work.runner == runner and consumer is not None and room(row, consumer) > 0:
+                found.append((row, consumer))
+        return found
 
     def _mapped(self) -> list[Queue]:
         if self._worked_here is None:
@@ -64,49 +79,42 @@ class CommandVerbs(SpaceBase):
     def _work_one(self, row: Queue, desk: Desk, message: Message) -> None:
         """Have the message's effect and finish it, or neither."""
         assert row.work is not None
-        lease = self._signer().read(message.lease)
-        assert lease is not None
+        lease = self._lease(message)
         try:
             todo = row.work(message.entry, desk.at)
-            result = (
-                self._chain(row, todo)
-                if isinstance(todo, Chained)
-                else self._effect(row, message, todo, desk.at)
-            )
+            result = self._result(todo, Cause(row.queue_id, message.entry.id), desk.at)
         except InvalidMessage as error:
-            desk.retry(lease, error=f"map_to: {error.detail}", permanent=True)
-        except Rejected as error:
-            desk.retry(lease, error=f"command failed: {error}")
+            self._no_input(desk, lease, error)
+        except CommandRejected as error:
+            desk.retry(lease, error=f"command failed: {error.detail}")
         else:
             desk.ack([lease])
-            results.put(self.db, lease.position, result, desk.at)
-            self._alarm_in(results.KEPT_MS)
+            self._keep_result(lease.position, result, desk.at)
 
-    def _effect(self, row: Queue, message: Message, call: Call, at: int) -> str:
-        done = builtins.carry_out(self.db, call, message.entry.id, at)
-        home = self._home()
-        home.position += 1
-        receipt = Receipt(home.position, *done[:3], call.command, row.queue_id, message.entry.id, at)
-        entities.record(self.db, receipt)
-        return done.json()
+    def _result(self, todo: Call | Chained, cause: Cause, at: int) -> str:
+        if isinstance(todo, Chained):
+            return f'{{"queue":"{todo.queue}","message_id":"{self._send_on(Posted(todo.queue, todo.data))}"}}'
+        return self._do(todo, cause, at)
 
-    def _chain(self, row: Queue, chained: Chained) -> str:
-        """Make the next message. It is judged, but not refused for want of room: it would be stuck here."""
-        target = self._find(chained.queue)
-        if target is None:
-            raise Rejected(f"queue {chained.queue} is not there")
-        entries = [NewEntry(chained.data)]
-        if target.judge is None:
-            [made] = self._put(target, entries, limited=False).results
-        else:
-            [made] = self._put_judged(target, target.judge.all(entries, self._time()), None, limited=False)
-        return f'{{"queue":"{chained.queue}","message_id":"{made.id}"}}'
+    def _keep_result(self, position: int, result: str, at: int) -> None:
+        results.put(self.db, position, result, at)
+        self._alarm_in(results.KEPT_MS)
+
+    def _no_input(self, desk: Desk, lease: Lease, error: InvalidMessage) -> None:
+        """Give up a message of which no input can be made, however often that is tried."""
+        desk.retry(lease, error=f"map_to: {error.detail}", permanent=True)
+
+    def _lease(self, message: Message) -> Lease:
+        lease = self._signer().read(message.lease)
+        assert lease is not None
+        return lease
 
 
-def _worker(row: Queue) -> Consumer | None:
-    return next((one for one in row.consumers if one.name == DEFAULT), None)
-
-
-def _has_work(row: Queue) -> bool:
-    consumer = _worker(row)
-    return not row.paused and consumer is not None and consumer.counts.ready > 0
+def room(row: Queue, consumer: Consumer) -> int:
+    """How many of a queue's messages may be handed out now to who works them."""
+    assert row.work is not None
+    if row.paused:
+        return 0
+    most = row.work.concurrency
+    room = consumer.counts.ready if most is None else most - consumer.counts.leased
+    return min(room, consumer.counts.ready)

@@ -6,8 +6,9 @@ from edgequeues.core import leases
 from edgequeues.models import LEASE_MS_MAX
 from edgequeues.space import attempts, consumers, dedup, deliveries, queues, results, retention, store
 from edgequeues.space.base import UNREAD
-from edgequeues.space.command_verbs import CommandVerbs
+from edgequeues.space.calling_verbs import CallingVerbs
 from edgequeues.space.dead_verbs import DeadVerbs
+from edgequeues.space.hook_verbs import HookVerbs
 from edgequeues.space.ingest_verbs import IngestVerbs
 from edgequeues.space.log_verbs import LogVerbs
 from edgequeues.space.spec_verbs import SpecVerbs
@@ -18,7 +19,7 @@ TIDY_PAUSE_MS = 60_000
 TIDY_ROWS = 1_000  # of what is only remembered for a while, removed in one turn
 
 
-class SpaceShard(LogVerbs, WorkVerbs, DeadVerbs, SpecVerbs, IngestVerbs, CommandVerbs):
+class SpaceShard(LogVerbs, CallingVerbs, HookVerbs, WorkVerbs, DeadVerbs, SpecVerbs, IngestVerbs):
     """The queues of one space."""
 
     # -- life -------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ class Delivery(Part, frozen=True):
     """How messages are handed out and tried again. backoff_ms: the waits one by one, instead of doubling ones.
 
     max_attempts: deliveries in all; None: no end. dead_letter_queue: a queue of the same spec; None: one that is made
-    when it is needed, `<queue>-dlq`.
+    when it is needed, `<queue>-dlq`. concurrency: messages that are worked at once by what runs outside of the space.
     """
 
     max_attempts: Annotated[int, Meta(ge=1, le=1_000_000)] | None = 5
@@ -63,6 +63,7 @@ class Delivery(Part, frozen=True):
     dead_letter_queue: Name | None = None
     lease_ms: LeaseMs = 30_000
     batch: Batch = 10
+    concurrency: Annotated[int, Meta(ge=1, le=1_000)] | None = None
 
 
 class RateLimit(Part, frozen=True):

@@ -37,6 +37,7 @@ KEYS: dict[str, dict[str, Form]] = {
         "dead_letter_queue": "value",
         "lease_ms": "value",
         "batch": "value",
+        "concurrency": "value",
     },
     "webhook": {
         "verify_hmac": "block",

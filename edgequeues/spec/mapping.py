@@ -44,5 +44,7 @@ class Field:
             fault = f"{self.name}: nothing where a value is needed"
         if fault is None:
             return value
-        there = "" if self.path is None else f", where there is {found(env, self.path)}"
-        raise InvalidMessage(f"{fault}; it is {wording.text(self._expr)}{there}")
+        text = wording.text(self._expr)
+        raise InvalidMessage(
+            f"{fault}; " + (f"it is {text}" if self.path is None else f"{text} is {found(env, self.path)}")
+        )

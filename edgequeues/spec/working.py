@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from edgequeues.core import attrs, jsontext
 from edgequeues.core.expressions import Env
 from edgequeues.models import Entry
+from edgequeues.spec.calling import Call
 from edgequeues.spec.ir import CommandMapping, CommandSpec, QueueMapping, QueueSpec
 from edgequeues.spec.mapping import Field
 
 
-class Call(NamedTuple):
-    """A command to be carried out on an entity. input: its fields."""
-
-    entity_type: str
-    command: str
-    input: Mapping[str, Any]
+Runner = Literal["space", "python", "http"]  # who carries a command out: the space itself, or somebody outside
+OUTSIDE: tuple[Runner, ...] = ("python", "http")
 
 
 class Chained(NamedTuple):
@@ -31,10 +27,16 @@ class Chained(NamedTuple):
 
 
 class Work:
-    """A queue's `map_to`, compiled. command: how it is declared, if it is."""
+    """A queue's `map_to`, compiled. command: how it is declared, if it is.
+
+    runner: who carries it out. concurrency: how many at once, where that is outside of the space; None: any number.
+    """
 
     def __init__(self, spec: QueueSpec, command: CommandSpec | None) -> None:
         assert spec.map_to is not None
+        self.command = command
+        self.runner = runner_of(command)
+        self.concurrency = spec.delivery.concurrency
         self._type = spec.message_type or {}
         self._to = spec.map_to
         if isinstance(spec.map_to, CommandMapping):
@@ -57,6 +59,13 @@ class Work:
         if isinstance(self._to, QueueMapping):
             return Chained(self._to.queue, jsontext.write(made).decode())
         return Call(self._to.entity_type, self._to.command, made)
+
+
+def runner_of(command: CommandSpec | None) -> Runner:
+    """Who carries out a command that is declared so, or not at all."""
+    if command is None or (command.python is None and command.http is None):
+        return "space"
+    return "http" if command.python is None else "python"
 
 
 @lru_cache(maxsize=1_024)

@@ -23,7 +23,7 @@ SPEC = """
     }
   }
 """
-TITLE = "message.title: null where a text is wanted; it is payload.incident.title, where there is "
+TITLE = "message.title: null where a text is wanted; payload.incident.title is "
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def test_a_missing_field_is_a_dead_letter_that_says_which_expression_and_what_wa
     [(_, letter)] = Dead(space, "jobs-dlq").letters()
     assert letter.reason == "permanent"
     assert letter.last_error == (
-        "map_to: title: nothing where a value is needed; it is payload.title, where there is missing after payload"
+        "map_to: title: nothing where a value is needed; payload.title is missing after payload"
     )
 
 
@@ -126,5 +126,5 @@ def test_a_webhook_beside_a_queue_says_what_its_messages_are_for(space: Space) -
     assert (made.version, made.attributes) == (2, '{"n":null}')
     [(_, letter)] = jobs.dlq.letters()
     assert letter.last_error == (
-        "map_to: message.n: a text where an integer is wanted; it is payload.n, where there is a text"
+        "map_to: message.n: a text where an integer is wanted; payload.n is a text"
     )

@@ -26,6 +26,8 @@ from edgequeues.space.shard import SpaceShard
 from edgequeues.spec.check import Allowed
 from edgequeues.spec.files import SpecError, given
 from edgequeues.specs import Specs
+from edgequeues.workers.executors import Executors, open_executors
+from edgequeues.workers.runner import open_runner
 from shards.clock import Clock, SystemClock
 from shards.disk import Disk
 from shards.limits import Limits
@@ -62,25 +64,40 @@ async def open_app(
                 spaces_max=chosen.spaces_max,
                 stranger_spaces_per_minute=chosen.stranger_spaces_per_minute,
             )
-            waits = Waits()
             allowed = _allowed(chosen, os.environ if environment is None else environment)
             specs = Specs(control, router, clock, allowed)
             await _apply(specs, chosen.spec, allowed)
-            dialects = [
-                native.dialect(router, waits, specs, body_bytes_max=chosen.body_bytes_max),
-                dxos.dialect(router, waits, body_bytes_max=chosen.body_bytes_max),
-                cloudflare.dialect(router, waits, wire=_wire(chosen)),
-                binding.dialect(router),
-                hooks.dialect(_ingress(chosen, specs, router, clock)),
-            ]
-            yield Server(
-                dialects,
-                make_pages(),
-                waits,
-                auth=auth,
-                hosts=Hosts(chosen.host, _names(chosen)),
-                origins=Origins(chosen.cors_origins),
-            )
+            async with (
+                open_executors(allowed, processes=chosen.commands_processes) as executors,
+                open_runner(
+                    router,
+                    executors,
+                    processes=chosen.commands_processes,
+                    requests=chosen.commands_requests,
+                ),
+            ):
+                yield _server(chosen, router, specs, executors, clock, auth)
+
+
+def _server(
+    settings: Settings, router: Router, specs: Specs, executors: Executors, clock: Clock, auth: Auth
+) -> Server:
+    waits = Waits()
+    dialects = [
+        native.dialect(router, waits, specs, body_bytes_max=settings.body_bytes_max),
+        dxos.dialect(router, waits, body_bytes_max=settings.body_bytes_max),
+        cloudflare.dialect(router, waits, wire=_wire(settings)),
+        binding.dialect(router),
+        hooks.dialect(_ingress(settings, specs, router, executors, clock)),
+    ]
+    return Server(
+        dialects,
+        make_pages(),
+        waits,
+        auth=auth,
+        hosts=Hosts(settings.host, _names(settings)),
+        origins=Origins(settings.cors_origins),
+    )
 
 
 def _names(settings: Settings) -> list[str]:
@@ -108,11 +125,12 @@ async def _apply(specs: Specs, files: Sequence[str], allowed: Allowed) -> None:
             raise SpecError(f"{one.origin}: {error}") from error
 
 
-def _ingress(settings: Settings, specs: Specs, router: Router, clock: Clock) -> Ingress:
+def _ingress(settings: Settings, specs: Specs, router: Router, executors: Executors, clock: Clock) -> Ingress:
     """What webhooks have to do with."""
     return Ingress(
         specs,
         router,
+        executors,
         clock,
         Sources(settings.trusted_proxies),
         settings.hook_body_bytes_max,

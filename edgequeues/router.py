@@ -8,9 +8,10 @@ import trio
 
 from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import QueueNotFound, RateLimited, TooManySpaces
-from edgequeues.space.base import WORK
+from edgequeues.space.base import CALLS, WORK
 from edgequeues.space.shard import SpaceShard
-from shards.hub import Watch
+from edgequeues.spec.working import Runner
+from shards.hub import Names, Watch
 from shards.namespace import Namespace, Ref
 
 SPACES_MAX = 100_000
@@ -96,6 +97,10 @@ class Router:
         Those who wait for the same consumer stand in line: what can be pulled wakes one, who wakes the next.
         """
         return self._namespace.hub.watch_in_line(dxn.shard, (WORK, dxn.queue), consumer)
+
+    def watch_calls(self, runner: Runner) -> AbstractContextManager[Names]:
+        """Watch all spaces for commands that such a runner carries out. One watcher a kind."""
+        return self._namespace.hub.watch_everywhere((CALLS, runner))
 
     def unready(self) -> list[str]:
         """Return why this node should get no traffic; empty: it is ready."""

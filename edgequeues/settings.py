@@ -152,8 +152,19 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         list[str], Meta(description="Python modules whose functions specs may name as commands.")
     ] = []
     commands_http_allow: Annotated[
-        list[str], Meta(description="Hosts that commands of specs may call, port included where it is named.")
+        list[str],
+        Meta(
+            description="Hosts that commands of specs may call, port included where it is named; and networks, as "
+            "`10.0.0.0/8`, whose addresses these hosts may have although they are not public."
+        ),
     ] = []
+    commands_processes: Annotated[
+        int,
+        Meta(ge=1, le=64, description="Python functions that run at once as commands, each in its process."),
+    ] = 2
+    commands_requests: Annotated[
+        int, Meta(ge=1, le=1_000, description="HTTP requests that are under way at once as commands.")
+    ] = 16
     public_base_url: Annotated[
         str,
         Meta(

@@ -24,7 +24,8 @@ from edgequeues.space.shard import SpaceShard
 from edgequeues.spec import ir
 from edgequeues.spec.check import Allowed, check
 from edgequeues.spec.faults import Fault, words
-from edgequeues.spec.hooks import Hook, verifier_of
+from edgequeues.spec.hook_targets import CommandHook, QueueHook
+from edgequeues.spec.hooks import verifier_of
 from edgequeues.spec.ir import Spec
 from edgequeues.spec.values import Applied
 from shards.clock import Clock
@@ -54,7 +55,7 @@ class Held(Struct):
 
     row: SpecRow
     spec: Spec
-    hooks: dict[str, Hook]
+    hooks: dict[str, QueueHook | CommandHook]
     why: str | None = None
 
 
@@ -131,13 +132,16 @@ class Specs:
                 await _take_away(ref, applied.gone)
         return applied
 
-    def _compiled(self, space: str, spec: Spec) -> dict[str, Hook]:
-        environment = self._allowed.environment
-        return {
-            name: Hook(name, space, spec.app, hook, spec.queues[hook.queue], verifier_of(hook, environment))
-            for name, hook in spec.webhooks.items()
-            if hook.queue is not None
-        }
+    def _compiled(self, space: str, spec: Spec) -> dict[str, QueueHook | CommandHook]:
+        return {name: self._hook(name, space, spec) for name in spec.webhooks}
+
+    def _hook(self, name: str, space: str, spec: Spec) -> QueueHook | CommandHook:
+        hook = spec.webhooks[name]
+        verifier = verifier_of(hook, self._allowed.environment)
+        if hook.queue is not None:
+            return QueueHook(name, space, spec.app, hook, spec.queues[hook.queue], verifier)
+        command = spec.commands.get(f"{hook.on_type}.{hook.command}")
+        return CommandHook(name, space, spec.app, hook, command, verifier)
 
     def _hold(self, held: Held) -> None:
         self._held[held.row.space, held.row.app] = held
@@ -150,7 +154,7 @@ class Specs:
 
     # -- looking ----------------------------------------------------------------------------------------
 
-    def hook(self, name: str, space: str | None = None) -> Hook:
+    def hook(self, name: str, space: str | None = None) -> QueueHook | CommandHook:
         """The webhook of this name. Raises HookNotFound, HookBlocked."""
         held = self._by_name.get(name)
         if held is None or space not in (None, held.row.space):

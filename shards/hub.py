@@ -60,10 +60,35 @@ class Line(Watch):
         return False
 
 
+class Names:
+    """Shards that have emitted an event, each once until it is taken, the first one first."""
+
+    __slots__ = ("_event", "_names")
+
+    def __init__(self) -> None:
+        self._names: dict[str, None] = {}
+        self._event = trio.Event()
+
+    def add(self, name: str) -> None:
+        """The shard of this name has something, or still has."""
+        self._names.setdefault(name)
+        self._event.set()
+
+    async def next(self) -> str:
+        """Wait for a name, and take it."""
+        while not self._names:
+            self._event = trio.Event()
+            await self._event.wait()
+        name = next(iter(self._names))
+        del self._names[name]
+        return name
+
+
 class Hub:
     """Watches by (shard name, event)."""
 
     def __init__(self) -> None:
+        self._everywhere: dict[Hashable, Names] = {}
         self._watches: dict[Key, set[Watch]] = {}
         self._lines: dict[tuple[Key, Hashable], Line] = {}
 
@@ -99,6 +124,16 @@ class Hub:
                 del self._lines[key, line]
                 self._remove(key, waiting)
 
+    @contextmanager
+    def watch_everywhere(self, event: Hashable) -> Iterator[Names]:
+        """Watch all shards for `event`. One watcher an event."""
+        assert event not in self._everywhere
+        names = self._everywhere[event] = Names()
+        try:
+            yield names
+        finally:
+            del self._everywhere[event]
+
     def _add(self, key: Key, watch: Watch) -> None:
         self._watches.setdefault(key, set()).add(watch)
 
@@ -121,6 +156,10 @@ class Hub:
 
     def emit(self, name: str, events: Sequence[Hashable]) -> None:
         """Wake the watchers of each event of shard `name`."""
+        if self._everywhere:
+            for event in events:
+                if (names := self._everywhere.get(event)) is not None:
+                    names.add(name)
         if self._watches:
             for event in events:
                 for watch in self._watches.get((name, event), ()):

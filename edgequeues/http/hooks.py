@@ -1,4 +1,4 @@
-"""Webhooks: a signed POST becomes a durable message, once. docs/protocol/hooks.md is the contract.
+"""Webhooks: a signed POST becomes a durable message, or a command, once. docs/protocol/hooks.md is the contract.
 
 The order is fixed: size, signature, taking apart, filter, type, repeats, depth. Before the signature nothing of a
 request counts, whatever it carries; and senders give up for good after 4xx, so what may pass by itself is a 5xx.
@@ -14,6 +14,7 @@ from edgequeues.core import jsontext, signatures
 from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import (
     BadSignature,
+    CommandRejected,
     EdgeQueuesError,
     InvalidJson,
     InvalidMessage,
@@ -24,15 +25,17 @@ from edgequeues.core.errors import (
     UnsupportedMedia,
 )
 from edgequeues.core.signatures import Signed
-from edgequeues.http import hook_body, problems
+from edgequeues.http import hook_body, hook_calls, problems
 from edgequeues.http.hook_body import FORM, Sources
 from edgequeues.http.problems import Forbidden, NotReady
 from edgequeues.http.routes import Dialect, Request, Response, Route
 from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
-from edgequeues.spec.hooks import Call, Delivered, Hook, digest_of
+from edgequeues.spec.hook_targets import CommandHook, Delivered, QueueHook
+from edgequeues.spec.hooks import Call, Hook, digest_of
 from edgequeues.spec.values import Taken
 from edgequeues.specs import Specs
+from edgequeues.workers.executors import Executors
 from shards.clock import Clock
 
 TWIML = b'<?xml version="1.0" encoding="UTF-8"?><Response></Response>'  # nothing to be said or sent
@@ -48,6 +51,7 @@ class Ingress(NamedTuple):
 
     specs: Specs
     router: Router
+    executors: Executors
     clock: Clock
     sources: Sources
     body_bytes_max: int
@@ -104,24 +108,49 @@ async def _proved(ingress: Ingress, hook: Hook, request: Request) -> Sent:
     return Sent(body, source_ip, at_ms)
 
 
-async def _taken(ingress: Ingress, hook: Hook, request: Request, sent: Sent) -> Response:
+async def _taken(ingress: Ingress, hook: QueueHook | CommandHook, request: Request, sent: Sent) -> Response:
     try:
         text = _text(ingress, hook, request, sent.body)
     except (InvalidJson, InvalidRequest) as error:
+        if isinstance(hook, CommandHook):
+            raise
         messages: list[Delivered] | None = [_raw(hook, sent.body, error)]
     else:
         call = _call(hook, request, sent, text)
         if hook.scheme == "slack" and _is_challenge(call.payload):
             hook.counts["challenge"] += 1
             return Response(jsontext.write({"challenge": call.payload["challenge"]}))
+        if isinstance(hook, CommandHook):
+            return await _called(ingress, hook, call, sent)
         messages = hook.messages(call)
     if messages is None:
-        hook.counts["filtered"] += 1
-        return _told(hook, b'{"ok":true,"filtered":true}', 200)
+        return _not_wanted(hook)
     taken = await _ingest(ingress, hook, messages)
     for one in taken:
         hook.counts[one.outcome] += 1
     return _answer(hook, messages, taken)
+
+
+async def _called(ingress: Ingress, hook: CommandHook, call: Call, sent: Sent) -> Response:
+    """Carry out what is asked for at once; 200: it is done, or it was before."""
+    calls = hook.calls(call)
+    if calls is None:
+        return _not_wanted(hook)
+    answers = await hook_calls.carry_out(ingress.router, ingress.executors, hook, calls, sent.at_ms)
+    hook.counts.update("duplicate" if one.duplicate else "done" for one in answers)
+    said = [
+        b'"idempotency_key":%b,%b"result":%b'
+        % (jsontext.write(one.key), b'"duplicate":true,' if answer.duplicate else b"", answer.result.encode())
+        for one, answer in zip(calls, answers, strict=True)
+    ]
+    if hook.spec.for_each is None:
+        return _told(hook, b'{"ok":true,%b}' % said[0], 200)
+    return _told(hook, b'{"ok":true,"commands":[%b]}' % b",".join(b"{%b}" % one for one in said), 200)
+
+
+def _not_wanted(hook: Hook) -> Response:
+    hook.counts["filtered"] += 1
+    return _told(hook, b'{"ok":true,"filtered":true}', 200)
 
 
 def _text(ingress: Ingress, hook: Hook, request: Request, body: bytes) -> bytes:
@@ -130,7 +159,7 @@ def _text(ingress: Ingress, hook: Hook, request: Request, body: bytes) -> bytes:
     return hook_body.json_of(hook_body.media_of(request.headers), body, rule)
 
 
-def _raw(hook: Hook, body: bytes, error: EdgeQueuesError) -> Delivered:
+def _raw(hook: QueueHook, body: bytes, error: EdgeQueuesError) -> Delivered:
     """A body that is no JSON, whole, as a dead letter. Raises the error where the queue makes none."""
     if not hook.buries:
         raise error
@@ -156,7 +185,7 @@ def _call(hook: Hook, request: Request, sent: Sent, text: bytes) -> Call:
     )
 
 
-async def _ingest(ingress: Ingress, hook: Hook, messages: list[Delivered]) -> list[Taken]:
+async def _ingest(ingress: Ingress, hook: QueueHook, messages: list[Delivered]) -> list[Taken]:
     if not messages:
         return []
     try:
@@ -217,6 +246,8 @@ def _outcome(error: Exception) -> str:
         return "refused"
     if isinstance(error, TooLarge):
         return "too_large"
+    if isinstance(error, CommandRejected):
+        return "rejected"
     if isinstance(error, InvalidJson | InvalidMessage | InvalidRequest | UnsupportedMedia):
         return "invalid"
     return "failed"

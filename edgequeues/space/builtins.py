@@ -41,7 +41,9 @@ def carry_out(db: apsw.Connection, call: Call, default_id: str, at: int) -> Done
         raise CommandRejected(f"{call.entity_type}.{call.command}: no command of this name is known here")
     entity_id = _text(call, ENTITY_ID)
     if entity_id is None and effect != "create":
-        raise CommandRejected(f"{call.command}: its input has no {ENTITY_ID}, so it is not known what it is about")
+        raise CommandRejected(
+            f"{call.command}: its input has no {ENTITY_ID}, so it is not known what it is about"
+        )
     entity_id = entity_id or default_id
     found = entities.get(db, call.entity_type, entity_id)
     if effect == "create" and found is not None:

@@ -1,7 +1,7 @@
 """Commands that are carried out outside of the space: handed out as leases, and their effects taken in one turn.
 
 What runs outside may hang or die, so the lease is on disk before it starts, and nothing of what it did counts before
-the turn that also acknowledges the message. What it read is compared then: had it changed, it would have to run again.
+the turn that also acknowledges the message. What it looked at is compared then: had that changed, it would run again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Finish = Verdict | Literal["conflict"]
 
 
 class Task(Struct, frozen=True):
-    """A command to be carried out for a message, which is leased for it. at: unix ms at which it was."""
+    """A command to be carried out for a message, which is leased for it. created, at: unix ms of the two."""
 
     queue_id: str
     lease: str
@@ -38,6 +38,7 @@ class Task(Struct, frozen=True):
     attempt: int
     call: Call
     command: CommandSpec
+    created: int
     at: int
 
 
@@ -116,6 +117,9 @@ class CallingVerbs(CommandVerbs, WorkVerbs):
                 tasks.append(None)
                 continue
             assert not isinstance(call, Chained)
-            tasks.append(Task(row.queue_id, one.lease, one.entry.id, one.attempts, call, work.command, at))
+            entry, command = one.entry, work.command
+            tasks.append(
+                Task(row.queue_id, one.lease, entry.id, one.attempts, call, command, entry.created, at)
+            )
         self._worked(desk)
         return tasks

@@ -29,6 +29,5 @@ MIGRATIONS: tuple[str, ...] = (
     + deadletters.DDL
     + dedup.DDL,
     queues.STEP_3 + deadletters.STEP_3 + results.DDL,
-    queues.STEP_4
-    + entities.DDL,
+    queues.STEP_4 + entities.DDL,
 )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from ipaddress import ip_address, ip_network
 from urllib.parse import urlsplit
 
+from edgequeues.core import signatures
 from edgequeues.core.attrs import AttrType, wanted
 from edgequeues.core.hostnames import is_loopback
 from edgequeues.spec import ir
@@ -45,8 +47,8 @@ def check_webhooks(checking: Checking) -> None:
         path: Path = ("webhooks", name)
         _check_verify(checking, (*path, "verify"), webhook.verify)
         _check_networks(checking, path, webhook)
-        _check_target(checking, path, webhook)
         scope = REQUEST if webhook.for_each is None else {**REQUEST, "item": JSON}
+        _check_target(checking, path, webhook, scope)
         items = checking.expression((*path, "for_each"), webhook.for_each, REQUEST)
         if items is not None and items.type != "json":
             what = f"{wanted(items)} where a list is wanted"
@@ -70,10 +72,18 @@ def check_commands(checking: Checking) -> None:
             checking.blame((*path, "secret_env"), what, "Leave it out.")
         if command.http is not None:
             _check_url(checking, (*path, "http"), command.http)
+            if command.secret_env is None:
+                what = "whoever receives what is sent over HTTP cannot know that it is from here"
+                checking.blame(
+                    (*path, "http"),
+                    what,
+                    "Write `secret_env: ...`, the variable with the secret that signs it.",
+                )
         if command.python is not None:
             _check_module(checking, (*path, "python"), command.python)
         if command.secret_env is not None:
             _check_secret(checking, (*path, "secret_env"), command.secret_env)
+            _check_signs(checking, (*path, "secret_env"), command.secret_env)
 
 
 def _check_verify(checking: Checking, path: Path, verify: ir.Verify) -> None:
@@ -121,7 +131,9 @@ def _check_networks(checking: Checking, path: Path, webhook: ir.WebhookSpec) -> 
             checking.blame((*path, "allow_ips", index), f"`{text}` is no network", remedy)
 
 
-def _check_target(checking: Checking, path: Path, webhook: ir.WebhookSpec) -> None:
+def _check_target(
+    checking: Checking, path: Path, webhook: ir.WebhookSpec, request: Mapping[str, AttrType]
+) -> None:
     if (webhook.on_type is None) != (webhook.command is None):
         checking.blame((*path, "on_type"), "half of a command", "Give both `on_type` and `command`.")
     if webhook.on_type is None and webhook.input_map:
@@ -131,12 +143,9 @@ def _check_target(checking: Checking, path: Path, webhook: ir.WebhookSpec) -> No
     known = webhook.queue is not None and checking.known_queue((*path, "queue"), webhook.queue)
     if webhook.on_type is None or webhook.command is None:
         return
-    scope = checking.scope(webhook.queue) if webhook.queue is not None else REQUEST
+    scope = request if webhook.queue is None else checking.scope(webhook.queue)
     check_command(checking, path, webhook.on_type, webhook.command, webhook.input_map, scope)
-    if webhook.queue is None:
-        what = "a command that is called at once is not run by this version: name a queue"
-        checking.blame((*path, "on_type"), what, "Write `queue: Name` beside `on`.")
-    elif known and checking.spec.queues[webhook.queue].map_to is not None:
+    if webhook.queue is not None and known and checking.spec.queues[webhook.queue].map_to is not None:
         what = f"the messages of queue `{webhook.queue}` lead somewhere already"
         checking.blame((*path, "on_type"), what, "Leave out `on` here, or `map_to` there.")
     elif known:
@@ -155,7 +164,12 @@ def _check_message(
     checking: Checking, path: Path, webhook: ir.WebhookSpec, scope: dict[str, AttrType]
 ) -> None:
     target, whose = checking.message_type(webhook.queue), f"queue `{webhook.queue}`"
-    if webhook.message is not None:
+    if webhook.message is not None and webhook.queue is None:
+        what = "there is no queue that a message could go to"
+        checking.blame(
+            (*path, "message"), what, "Write the fields behind `on: Entity.Command`, or name a queue."
+        )
+    elif webhook.message is not None:
         checking.fields((*path, "message"), webhook.message, scope, target, whose)
     elif target is not None:
         how = "Fill it in `message { ... }`, or declare"
@@ -175,8 +189,7 @@ def _check_url(checking: Checking, path: Path, url: str) -> None:
     if parts.scheme == "http" and not is_loopback(host):
         what = "what is sent without TLS can be read and changed on its way"
         checking.blame(path, what, "Write `https`; `http` will do for this machine alone.")
-    hosts = checking.allowed.http_hosts if checking.allowed is not None else (host,)
-    if not {host, f"{host}:{port}"} & {one.lower() for one in hosts}:
+    if checking.allowed is not None and not checking.allowed.lets_call(host, port):
         private = "an address of a private network, " if _is_private(host) else ""
         what = f"the server does not let specs call {private}`{host}`"
         checking.blame(path, what, "Its setting `commands_http_allow` lists the hosts it does.")
@@ -184,7 +197,7 @@ def _check_url(checking: Checking, path: Path, url: str) -> None:
 
 def _check_module(checking: Checking, path: Path, function: str) -> None:
     module = function.partition(":")[0]
-    if checking.allowed is not None and module not in checking.allowed.modules:
+    if checking.allowed is not None and not checking.allowed.lets_run(function):
         remedy = "Its setting `commands_modules` lists the modules it does."
         remedy = meant(module, checking.allowed.modules, remedy)
         checking.blame(path, f"the server does not let specs run functions of `{module}`", remedy)
@@ -208,6 +221,18 @@ def _check_secret(checking: Checking, path: Path, variable: str) -> None:
     elif value != value.strip():
         what = f"the variable `{variable}` has blanks or a line break around its value"
         checking.blame(path, what, "Remove them; they would be part of the secret.")
+
+
+def _check_signs(checking: Checking, path: Path, variable: str) -> None:
+    """Blame a secret by which nothing can be signed. Never shows one."""
+    secret = None if checking.allowed is None else checking.allowed.secret(variable)
+    if secret is None or not secret.strip() or secret != secret.strip():
+        return  # it was blamed
+    try:
+        signatures.standard_headers(secret, "", 0, b"")
+    except ValueError:
+        what = f"the variable `{variable}` holds no secret of Standard Webhooks"
+        checking.blame(path, what, "Set it to `whsec_` and 24 to 64 random bytes in base64.")
 
 
 def _is_private(host: str) -> bool:

@@ -46,6 +46,18 @@ class Allowed(Struct, frozen=True):
     secrets: tuple[str, ...] = ()
     environment: Mapping[str, str] = {}
 
+    def lets_run(self, function: str) -> bool:
+        """May a command be `module:function`?"""
+        return function.partition(":")[0] in self.modules
+
+    def lets_call(self, host: str, port: int | None) -> bool:
+        """May a command be a request to this host?"""
+        return bool({host, f"{host}:{port}"} & {one.lower() for one in self.http_hosts})
+
+    def secret(self, variable: str) -> str | None:
+        """The value of a variable that specs may use as a secret, if it is set."""
+        return self.environment.get(variable) if variable in self.secrets else None
+
 
 class Checking:
     """A spec under examination."""

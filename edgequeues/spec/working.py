@@ -14,8 +14,9 @@ from edgequeues.spec.calling import Call
 from edgequeues.spec.ir import CommandMapping, CommandSpec, QueueMapping, QueueSpec
 from edgequeues.spec.mapping import Field
 
-
-Runner = Literal["space", "python", "http"]  # who carries a command out: the space itself, or somebody outside
+Runner = Literal[
+    "space", "python", "http"
+]  # who carries a command out: the space itself, or somebody outside
 OUTSIDE: tuple[Runner, ...] = ("python", "http")
 
 

@@ -31,6 +31,7 @@ app shop {
 }
 """
 PYTHON = 'python "shop:ship"'
+HTTP = 'http "http://127.0.0.1:9/x"  secret_env: "SIGN"'
 
 
 def shop(space: Space, runner: str = PYTHON, delivery: str = "batch: 10") -> Jobs:
@@ -94,7 +95,10 @@ def test_what_was_looked_at_and_changed_since_is_a_conflict_and_nothing_is_done(
     assert space.call(SpaceShard.finish_call, first, effects) == "done"
     assert space.call(SpaceShard.finish_call, second, effects) == "conflict"
     assert space.count("jobs") == 1
-    assert space.call(SpaceShard.finish_call, second, replace(effects, reads=(replace(read, version=1),))) == "done"
+    assert (
+        space.call(SpaceShard.finish_call, second, replace(effects, reads=(replace(read, version=1),)))
+        == "done"
+    )
     made = order(space)
     assert made is not None
     assert made.version == 2
@@ -168,7 +172,7 @@ def test_concurrency_bounds_what_is_worked_at_once(space: Space) -> None:
 
 
 def test_runners_are_given_only_what_they_carry_out(space: Space) -> None:
-    jobs = shop(space, runner='http "http://127.0.0.1:9/x"')
+    jobs = shop(space, runner=HTTP)
     jobs.push('{"payload":{"id":"o"}}')
     assert take(space).tasks == []
     assert len(take(space, runner="http").tasks) == 1
@@ -189,7 +193,7 @@ def test_a_spec_that_changes_while_a_message_is_out_loses_nothing(space: Space) 
     jobs = shop(space)
     jobs.push('{"payload":{"id":"o"}}')
     task = one(space)
-    shop(space, runner='http "http://127.0.0.1:9/x"', delivery="max_attempts: 2")
+    shop(space, runner=HTTP, delivery="max_attempts: 2")
     assert space.call(SpaceShard.finish_call, task, Effects(changes=(put(),))) == "done"
     assert order(space) is not None
     assert space.count("jobs") == 0

@@ -125,6 +125,4 @@ def test_a_webhook_beside_a_queue_says_what_its_messages_are_for(space: Space) -
     assert made is not None
     assert (made.version, made.attributes) == (2, '{"n":null}')
     [(_, letter)] = jobs.dlq.letters()
-    assert letter.last_error == (
-        "map_to: message.n: a text where an integer is wanted; payload.n is a text"
-    )
+    assert letter.last_error == ("map_to: message.n: a text where an integer is wanted; payload.n is a text")

@@ -21,9 +21,21 @@ HIDDEN = "hunter2"  # what no fault may ever show
 ALLOWED = Allowed(
     modules=("incidents", "shop.orders"),
     http_hosts=("hooks.example.com", "127.0.0.1:9000"),
-    secrets=("SECRET", "UNSET", "EMPTY", "BLANK", "LINE", "AHEAD", "PAGERDUTY_WEBHOOK_SECRET"),
+    secrets=(
+        "SECRET",
+        "SIGN",
+        "WORDS",
+        "UNSET",
+        "EMPTY",
+        "BLANK",
+        "LINE",
+        "AHEAD",
+        "PAGERDUTY_WEBHOOK_SECRET",
+    ),
     environment={
         "SECRET": HIDDEN,
+        "SIGN": "whsec_c2lnbmVkLWJ5LXVz",
+        "WORDS": "no base64!",
         "EMPTY": "",
         "BLANK": " \t",
         "LINE": f"{HIDDEN}\n",
@@ -99,14 +111,14 @@ def test_what_the_server_allows_is_not_looked_at_where_nothing_is_known_of_it() 
       queue Jobs {}
       webhook Hook { queue: Jobs  verify_token { header: "X-Token" secret_env: "PATH" } }
       command A.A { run: python "os:system" }
-      command A.B { run: http "https://10.1.2.3/x" }
-      command A.C { run: http "http://other.example.com/x" }
+      command A.B { run: http "https://10.1.2.3/x" secret_env: "SIGN" }
+      command A.C { run: http "http://other.example.com/x" secret_env: "SIGN" }
     }
     """
     assert [fault.what for fault in load(text.encode()).faults] == [
         "what is sent without TLS can be read and changed on its way"
     ]
-    assert len(load(text.encode(), "x", Allowed()).faults) == 5
+    assert len(load(text.encode(), "x", Allowed()).faults) == 7
 
 
 def test_what_a_server_allows_is_no_fault() -> None:
@@ -115,8 +127,8 @@ def test_what_a_server_allows_is_no_fault() -> None:
       queue Jobs {}
       webhook Hook { queue: Jobs  verify_token { header: "X-Token" secret_env: "SECRET" } }
       command A.A { run: python "incidents:create" }
-      command A.B { run: http "https://hooks.example.com/x" secret_env: "SECRET" }
-      command A.C { run: http "http://127.0.0.1:9000/x" }
+      command A.B { run: http "https://hooks.example.com/x" secret_env: "SIGN" }
+      command A.C { run: http "http://127.0.0.1:9000/x" secret_env: "SIGN" }
     }
     """
     assert load(text.encode(), "x", ALLOWED).faults == []

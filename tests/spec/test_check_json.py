@@ -56,7 +56,7 @@ def test_input_without_a_command_is_a_fault() -> None:
 
 
 def test_a_command_that_is_run_in_two_ways_is_a_fault() -> None:
-    command = {"python": "incidents:create", "http": "https://hooks.example.com/x"}
+    command = {"python": "incidents:create", "http": "https://hooks.example.com/x", "secret_env": "SIGN"}
     assert told(commands={"Incident.Create": command}) == [
         "commands.Incident.Create.http: a command is run in one way only\n  Leave out one of the two."
     ]

@@ -1,0 +1,164 @@
+"""Commands that are HTTP requests: posted at least once, signed by Standard Webhooks, to hosts that are allowed.
+
+https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from ipaddress import ip_address, ip_network
+from typing import NamedTuple
+
+import httpx
+import trio
+
+from edgequeues.core import jsontext, signatures
+from edgequeues.core.errors import CommandFailed, CommandRejected, InvalidJson
+from edgequeues.core.hostnames import bare, is_address
+from edgequeues.workers.pipe import Job
+
+ANSWER_BYTES_MAX = 64 * 1024  # of an answer that is kept as the result
+CONNECTIONS_MAX = 100
+
+# Statuses of the 400s that may be another one when it is tried again; by the others the receiver says it never will.
+AGAIN = frozenset({408, 409, 423, 425, 429})
+
+
+class Target(NamedTuple):
+    """Where a command is posted to, and the secret that signs it."""
+
+    url: str
+    secret: str
+
+
+class Poster:
+    """Posts commands. allowed: hosts, and networks whose addresses these may have although they are not public."""
+
+    def __init__(self, client: httpx.AsyncClient, allowed: Sequence[str]) -> None:
+        self._client = client
+        self._networks = [ip_network(one) for one in allowed if "/" in one]
+
+    async def run(self, job: Job, target: Target, timeout_s: float) -> str:
+        """Post a command; return the answer, JSON. Raises CommandRejected, CommandFailed."""
+        with trio.move_on_after(timeout_s):
+            return await self._post(job, target)
+        raise CommandFailed(f"{_shown(target.url)} did not answer within {timeout_s * 1_000:.0f} ms")
+
+    async def _post(self, job: Job, target: Target) -> str:
+        url = httpx.URL(target.url)
+        address = await self._address(url)
+        request = self._client.build_request(
+            "POST",
+            url.copy_with(host=address),
+            content=(body := _body(job)),
+            headers=[("host", url.netloc.decode()), *_headers(job, target.secret, body)],
+            extensions={
+                "sni_hostname": url.host
+            },  # the address was looked at, so no other may be connected to
+        )
+        try:
+            response = await self._client.send(request, stream=True)
+            try:
+                return await _answer(target.url, response)
+            finally:
+                with trio.CancelScope(shield=True):
+                    await response.aclose()
+        except httpx.TransportError as error:
+            raise CommandFailed(f"{_shown(target.url)} cannot be reached: {_why(error)}") from error
+
+    async def _address(self, url: httpx.URL) -> str:
+        """An address of the host that may be connected to. Raises CommandFailed."""
+        if is_address(bare(url.host)) or url.host == "localhost":
+            return url.host  # it was allowed by this name
+        try:
+            found = await trio.socket.getaddrinfo(url.host, url.port or 443, type=trio.socket.SOCK_STREAM)
+        except OSError as error:
+            raise CommandFailed(f"{_shown(str(url))} cannot be reached: {error.strerror}") from error
+        addresses = [str(one[4][0]) for one in found]
+        for address in addresses:
+            if self._may(address):
+                return address
+        raise CommandFailed(
+            f"{_shown(str(url))}: {url.host} is {addresses[0]}, which is not public; the setting commands_http_allow "
+            "must list its network"
+        )
+
+    def _may(self, text: str) -> bool:
+        address = ip_address(text)
+        return address.is_global or any(address in one for one in self._networks)
+
+
+@asynccontextmanager
+async def open_poster(allowed: Sequence[str]) -> AsyncIterator[Poster]:
+    """Post over connections that are closed with the block. Nothing of the environment changes where they lead."""
+    limits = httpx.Limits(max_connections=CONNECTIONS_MAX, keepalive_expiry=30.0)
+    async with httpx.AsyncClient(
+        verify=ssl.create_default_context(), trust_env=False, limits=limits, timeout=None
+    ) as client:
+        yield Poster(client, allowed)
+
+
+def _body(job: Job) -> bytes:
+    """The same for every attempt."""
+    moment = datetime.fromtimestamp(job.created / 1_000, UTC).isoformat(timespec="milliseconds")
+    return jsontext.write(
+        {"type": job.call.name, "timestamp": moment.replace("+00:00", "Z"), "data": job.call.input}
+    )
+
+
+def _headers(job: Job, secret: str, body: bytes) -> list[tuple[str, str]]:
+    return [
+        ("content-type", "application/json"),
+        ("user-agent", "edgequeues"),
+        ("idempotency-key", job.id),
+        *signatures.standard_headers(secret, job.id, job.at // 1_000, body),
+    ]
+
+
+async def _answer(url: str, response: httpx.Response) -> str:
+    status = response.status_code
+    if response.is_success:
+        return await _result(response)
+    said = f"{_shown(url)} answered {status}"
+    if response.is_redirect:
+        where = response.headers.get("location", "elsewhere")
+        raise CommandFailed(
+            f"{said}, to {_shown(where)}; redirects are not followed, so have the spec name that"
+        )
+    if 400 <= status < 500 and status not in AGAIN:
+        raise CommandRejected(said)
+    raise CommandFailed(said)
+
+
+async def _result(response: httpx.Response) -> str:
+    """The body, where it is JSON of a size that is kept; else only how it was answered."""
+    body = b""
+    async for piece in response.aiter_bytes():
+        body += piece
+        if len(body) > ANSWER_BYTES_MAX:
+            break
+    try:
+        if len(body) <= ANSWER_BYTES_MAX:
+            jsontext.check(body)
+            return body.decode()
+    except InvalidJson:
+        pass
+    return f'{{"status":{response.status_code}}}'
+
+
+def _shown(url: str) -> str:
+    """A URL without what may be secret in it."""
+    return url.partition("?")[0]
+
+
+def _why(error: BaseException) -> str:
+    """What the error says, or else the nearest of its causes that says anything."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if text := str(cause):
+            return text
+        cause = cause.__cause__ or cause.__context__
+    return type(error).__name__

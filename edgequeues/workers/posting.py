@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from ipaddress import ip_address, ip_network
 from typing import NamedTuple
@@ -22,9 +22,18 @@ from edgequeues.workers.pipe import Job
 
 ANSWER_BYTES_MAX = 64 * 1024  # of an answer that is kept as the result
 CONNECTIONS_MAX = 100
+WAIT_MS_MAX = 3_600_000  # that a receiver may ask for with Retry-After
 
 # Statuses of the 400s that may be another one when it is tried again; by the others the receiver says it never will.
 AGAIN = frozenset({408, 409, 423, 425, 429})
+
+
+class Postponed(CommandFailed):
+    """The receiver says when to try again. delay_ms: from now."""
+
+    def __init__(self, detail: str, delay_ms: int) -> None:
+        super().__init__(detail)
+        self.delay_ms = delay_ms
 
 
 class Target(NamedTuple):
@@ -130,22 +139,24 @@ async def _answer(url: str, response: httpx.Response) -> str:
         )
     if 400 <= status < 500 and status not in AGAIN:
         raise CommandRejected(said)
+    wait_s = response.headers.get("retry-after", "")
+    if wait_s.isascii() and wait_s.isdigit():
+        raise Postponed(said, min(int(wait_s[:9]) * 1_000, WAIT_MS_MAX))
     raise CommandFailed(said)
 
 
 async def _result(response: httpx.Response) -> str:
     """The body, where it is JSON of a size that is kept; else only how it was answered."""
     body = b""
-    async for piece in response.aiter_bytes():
-        body += piece
-        if len(body) > ANSWER_BYTES_MAX:
-            break
-    try:
-        if len(body) <= ANSWER_BYTES_MAX:
+    with trio.CancelScope() as scope:
+        async for piece in response.aiter_bytes():
+            body += piece
+            if len(body) > ANSWER_BYTES_MAX:
+                scope.cancel()  # ends the innermost read, and so the generators around it; `break` leaves them open
+    if len(body) <= ANSWER_BYTES_MAX:
+        with suppress(InvalidJson):
             jsontext.check(body)
             return body.decode()
-    except InvalidJson:
-        pass
     return f'{{"status":{response.status_code}}}'
 
 

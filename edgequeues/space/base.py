@@ -26,37 +26,23 @@ from edgequeues.space.desk import Desk
 from edgequeues.space.log import Victim
 from edgequeues.space.moves import Arrival, Burial
 from edgequeues.space.queues import Queue
-from edgequeues.space.rows import Rows
 from edgequeues.space.schema import MIGRATIONS
+from edgequeues.space.timed import Timed
 from edgequeues.spec.judging import Malformed, Verdict
 from edgequeues.spec.working import Runner
-from shards.shard import Context
 
-SWEEP_PAUSE_MS = 1_000  # between sweeps, so that many short lives do not mean as many turns
 SETTLE_ROWS = 1_000  # deliveries whose time has come that one turn takes on
 DEFAULT = "default"  # the consumer a work queue is born with, and who is meant where none is named
 WORK = "work"  # with a queue: the event that there is something to pull
 CALLS = "calls"  # with a runner: the event that there are commands for it
 NUDGE_MS = 1_000  # after which those who carry out commands outside of the space are told of them once more
 FILTERED = Appended("", 0, "", "filtered")
-UNREAD = -1  # the alarm as remembered, before it was looked up
 
 
-class SpaceBase(Rows):
+class SpaceBase(Timed):
     """`queue` is a queue's id or its name, checked by the caller."""
 
     migrations: ClassVar[Sequence[str]] = MIGRATIONS
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self._alarm_ms: int | None = UNREAD
-
-    def _pass(self) -> None:
-        """Take down what time it is: what is decided by it must not be undone by an earlier one."""
-        home = self._home()
-        if home.stepped_back(self.now_ms):
-            self._alarm_in(0)  # by this clock, what is due is due sooner
-        home.note(self.now_ms)
 
     # -- queues -----------------------------------------------------------------------------------------
 
@@ -223,25 +209,6 @@ class SpaceBase(Rows):
         if row.dropped or superseded:
             deadletters.remove(self.db, (victim.position for victim in (*row.dropped, *superseded)))
         row.dropped.clear()
-
-    def _sweep_by(self, sweep_ts: int, *, urgent: bool) -> None:
-        """Have the alarm go off by the store's time `sweep_ts`, or a little later where nothing is urgent."""
-        pause_ms = 0 if urgent else max(sweep_ts - self._time(), SWEEP_PAUSE_MS)
-        self._alarm_in(pause_ms)
-
-    def _alarm_at(self) -> int | None:
-        """Unix ms at which the alarm goes off, read once."""
-        if self._alarm_ms == UNREAD:
-            self._alarm_ms = self.get_alarm()
-        return self._alarm_ms
-
-    def _alarm_in(self, pause_ms: int) -> None:
-        """Have the alarm go off in so many ms at the latest."""
-        due_ms = self.now_ms + max(pause_ms, 0)
-        alarm_ms = self._alarm_at()
-        if alarm_ms is None or due_ms < alarm_ms:
-            self.set_alarm(due_ms)
-            self._alarm_ms = due_ms
 
     # -- deliveries -------------------------------------------------------------------------------------
 

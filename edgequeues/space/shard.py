@@ -5,13 +5,13 @@ from __future__ import annotations
 from edgequeues.core import leases
 from edgequeues.models import LEASE_MS_MAX
 from edgequeues.space import attempts, consumers, dedup, deliveries, queues, results, retention, store
-from edgequeues.space.base import UNREAD
 from edgequeues.space.calling_verbs import CallingVerbs
 from edgequeues.space.dead_verbs import DeadVerbs
 from edgequeues.space.hook_verbs import HookVerbs
 from edgequeues.space.ingest_verbs import IngestVerbs
 from edgequeues.space.log_verbs import LogVerbs
 from edgequeues.space.spec_verbs import SpecVerbs
+from edgequeues.space.timed import UNREAD
 from edgequeues.space.work_verbs import WorkVerbs
 
 FILLED_TOGETHER = 10  # consumers that share the entries one turn gives to new ones

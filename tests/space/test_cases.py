@@ -8,7 +8,7 @@ import pytest
 
 from edgequeues.core.errors import VersionAhead
 from edgequeues.models import NewEntry, RangeQuery
-from edgequeues.space.base import SWEEP_PAUSE_MS
+from edgequeues.space.timed import SWEEP_PAUSE_MS
 from edgequeues.space.shard import SpaceShard
 
 from .world import Space, SpaceFile, numbers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from edgequeues.models import NewEntry, Pull, QueueConfig
-from edgequeues.space.base import SWEEP_PAUSE_MS
+from edgequeues.space.timed import SWEEP_PAUSE_MS
 from edgequeues.space.shard import SpaceShard
 
 from .world import ULID, Space

@@ -8,8 +8,8 @@ import pytest
 
 from edgequeues.core.errors import VersionAhead
 from edgequeues.models import NewEntry, RangeQuery
-from edgequeues.space.timed import SWEEP_PAUSE_MS
 from edgequeues.space.shard import SpaceShard
+from edgequeues.space.timed import SWEEP_PAUSE_MS
 
 from .world import Space, SpaceFile, numbers
 

@@ -126,3 +126,79 @@ def test_a_webhook_beside_a_queue_says_what_its_messages_are_for(space: Space) -
     assert (made.version, made.attributes) == (2, '{"n":null}')
     [(_, letter)] = jobs.dlq.letters()
     assert letter.last_error == ("map_to: message.n: a text where an integer is wanted; payload.n is a text")
+
+
+UPDATE = {"to": "command", "entity_type": "Incident", "command": "UpdateIncident"}
+BY_ID = UPDATE | {"input_map": {"entity_id": field("id"), "n": field("n")}}
+
+
+def test_ob_s03_a_command_that_fails_keeps_its_key_shut_and_no_other(space: Space) -> None:
+    """Each of its three attempts, at 0, 1 and 3 s, then its dead letter, then the next of the key."""
+    queues = {
+        "jobs": {
+            "ordering": "per_key",
+            "ordering_key": field("k"),
+            "delivery": {"max_attempts": 3},
+            "map_to": BY_ID,
+        }
+    }
+    shop, jobs = Shop(space, **queues), Jobs(space)
+    entities.put(space.db, entities.Entity("Incident", "there", None, "{}", 1, 0, 0))
+    shop.push(
+        "jobs", '{"k":"k","id":"gone","n":1}', '{"k":"k","id":"there","n":2}', '{"k":"j","id":"there","n":3}'
+    )
+    seen = []
+    for at in (0, 999, 1_000, 2_999, 3_000):
+        jobs.at(at)
+        jobs.ring()
+        now = entity(space, "there")
+        assert now is not None
+        seen.append((at, space.count("jobs"), json.loads(now.attributes)["n"]))
+    assert seen == [(0, 2, 3), (999, 2, 3), (1_000, 2, 3), (2_999, 2, 3), (3_000, 0, 2)]
+    [(letter_entry, letter)] = jobs.dlq.letters()
+    assert (letter.attempts, letter_entry.key) == (3, "k")
+
+
+def test_ob_s04_a_command_that_always_fails_holds_a_fifo_up_for_its_schedule_only(space: Space) -> None:
+    shop, jobs = Shop(space, jobs={"ordering": "fifo", "map_to": BY_ID}), Jobs(space)
+    entities.put(space.db, entities.Entity("Incident", "there", None, "{}", 1, 0, 0))
+    shop.push("jobs", '{"id":"gone","n":0}', *['{"id":"there","n":1}'] * 100)
+    left = []
+    for at in (0, 1_000, 3_000, 7_000, 14_999, 15_000):
+        jobs.at(at)
+        jobs.ring()
+        left.append(space.count("jobs"))
+    assert left == [101, 101, 101, 101, 101, 0]
+    now = entity(space, "there")
+    assert now is not None
+    assert now.version == 101
+
+
+def test_dl_s04_a_replayed_message_is_mapped_as_the_spec_says_now_with_all_its_attempts(space: Space) -> None:
+    shop, jobs = Shop(space, jobs={"map_to": BY_ID}), Jobs(space)
+    shop.push("jobs", '{"id":"x","n":1}')
+    jobs.at(60_000)
+    for _ in range(5):
+        jobs.ring()
+        jobs.at(jobs.passed + 60_000)
+    [(entry, letter)] = jobs.dlq.letters()
+    assert letter.attempts == 5
+    shop.apply(jobs={"map_to": BY_ID | {"command": "UpsertIncident"}})
+    [replayed] = space.call(SpaceShard.replay, "jobs-dlq", [entry.id])
+    assert replayed.outcome == "replayed"
+    jobs.ring()
+    made = entity(space, "x")
+    assert made is not None
+    assert made.version == 1
+    [again] = space.call(SpaceShard.replay, "jobs-dlq", [entry.id])
+    assert (again.outcome, again.message) == ("already", replayed.message)
+    jobs.ring()
+    assert entity(space, "x") == made
+
+
+def test_s2_29_a_queue_without_a_mapping_is_left_alone(space: Space) -> None:
+    shop, jobs = Shop(space, plain={}, jobs=MAPPED), Jobs(space)
+    shop.push("plain", '{"payload":{"title":"a"}}')
+    shop.push("jobs", '{"payload":{"title":"a"}}')
+    jobs.ring()
+    assert (space.count("plain"), space.count("jobs")) == (1, 0)

@@ -11,9 +11,9 @@ import pytest
 from edgequeues.core.errors import InvalidRequest
 from edgequeues.models import WORK_QUEUE, ConsumerConfig, NewEntry, Pull, QueueConfig, Retry
 from edgequeues.space import check, letters
-from edgequeues.space.timed import SWEEP_PAUSE_MS
 from edgequeues.space.letters import RETENTION_MS
 from edgequeues.space.shard import SpaceShard
+from edgequeues.space.timed import SWEEP_PAUSE_MS
 
 from .jobs import Dead, Jobs
 from .world import Space, turn

@@ -15,8 +15,8 @@ from edgequeues.core import cursors
 from edgequeues.core.errors import EdgeQueuesError, QueueNotFound
 from edgequeues.models import Entry, NewEntry, QueueConfig, RangeQuery
 from edgequeues.space import check
-from edgequeues.space.timed import SWEEP_PAUSE_MS
 from edgequeues.space.shard import SpaceShard
+from edgequeues.space.timed import SWEEP_PAUSE_MS
 
 from .model import Bounds, Item, Model, Refused
 from .world import SpaceFile

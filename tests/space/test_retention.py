@@ -7,8 +7,8 @@ import pytest
 from edgequeues.core.errors import EntryNotFound
 from edgequeues.models import ENTRY_BYTES_MAX, NewEntry, RangeQuery
 from edgequeues.space import retention
-from edgequeues.space.timed import SWEEP_PAUSE_MS
 from edgequeues.space.shard import SpaceShard
+from edgequeues.space.timed import SWEEP_PAUSE_MS
 
 from .world import OTHER, ULID, Space, numbers
 

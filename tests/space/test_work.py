@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from edgequeues.models import NewEntry, Pull, QueueConfig
-from edgequeues.space.timed import SWEEP_PAUSE_MS
 from edgequeues.space.shard import SpaceShard
+from edgequeues.space.timed import SWEEP_PAUSE_MS
 
 from .world import ULID, Space
 

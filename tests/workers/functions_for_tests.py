@@ -52,6 +52,15 @@ def slow(given: Given, context: Context) -> object:
     return given["by"]
 
 
+def linger(given: Given, context: Context) -> object:
+    """Tell from when to when it ran."""
+    began = time.monotonic()
+    time.sleep(0.01)
+    span = {"key": given["id"], "by": given["by"], "began": began, "ended": time.monotonic()}
+    context.enqueue("done", span)
+    return None
+
+
 def refuse(given: Given, context: Context) -> object:
     context.put("Order", "o")
     raise Rejected(f"no order {given['id']}")

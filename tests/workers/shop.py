@@ -85,7 +85,7 @@ async def shop(folder: Path, text: str, **settings: Any) -> AsyncIterator[Shop]:
     """A server over a folder, with the spec `app shop { text }`."""
     file = folder / "shop.spec"
     file.write_text(f"app shop {{ {text} }}")
-    chosen = Settings(spec=[str(file)], secrets_env=["SIGN"], commands_modules=[HERE], **settings)
+    chosen = Settings(**{"spec": [str(file)], "secrets_env": ["SIGN"], "commands_modules": [HERE]} | settings)
     async with open_app(folder / "data", chosen, environment={"SIGN": SIGN}) as server:
         yield Shop(Client(server))
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 from .functions_for_tests import CONFLICT_S
-from .shop import mapped, shop, until
+from .shop import HERE, mapped, shop, until
 from .test_posting import Receiver, receiver
 
 __all__ = ["receiver"]
+
+BROKEN = "tests.workers.broken_for_tests"
 
 
 async def test_a_function_has_its_effect_and_its_message_is_finished(tmp_path: Path) -> None:
@@ -73,7 +76,7 @@ async def test_two_that_look_at_the_same_are_one_after_the_other_and_use_up_no_a
     tmp_path: Path,
 ) -> None:
     async with shop(tmp_path, mapped("slow", attempts=1)) as it:
-        await it.push({"seconds": CONFLICT_S, "by": "a"}, {"seconds": CONFLICT_S, "by": "b"})
+        await it.push(*({"id": "o", "seconds": CONFLICT_S, "by": by} for by in "ab"))
         await it.finished()
         assert await it.letters() == []
         order = (await it.client.get("/v1/spaces/shop/entities/Order/o")).json()
@@ -128,13 +131,36 @@ async def test_what_the_receiver_refuses_is_a_dead_letter(tmp_path: Path, receiv
         assert letter["lastError"] == f"command failed: http://{host}/x answered 422"
 
 
-async def test_a_server_that_allows_less_than_it_did_says_so(tmp_path: Path) -> None:
+async def test_what_waits_when_a_function_comes_is_run(tmp_path: Path) -> None:
     async with shop(tmp_path, "queue jobs {}") as it:
         await it.push({"id": "o"})
     async with shop(tmp_path, mapped("ship")) as it:
         await it.finished()
-    async with shop(tmp_path, mapped("ship").replace("ship", "no_such")) as it:
+        assert await it.data("done") == [{"n": 1}]
+
+
+async def test_dl_s05_a_module_that_cannot_be_imported_makes_a_dead_letter_with_the_whole_message(
+    tmp_path: Path,
+) -> None:
+    async with shop(tmp_path, mapped("ship").replace(HERE, BROKEN), commands_modules=[BROKEN]) as it:
         await it.push({"id": "o"})
         await it.finished()
         [letter] = await it.letters()
-        assert letter["lastError"].endswith("the module has no function `no_such`")
+        assert (
+            "the module cannot be imported: RuntimeError: no database (broken_for_tests.py, line "
+            in letter["lastError"]
+        )
+        assert letter["originalMessage"] == {"payload": {"id": "o"}}
+        assert letter["attempts"] == 3
+
+
+async def test_ob_s02_functions_of_one_key_never_overlap_and_keep_their_order(tmp_path: Path) -> None:
+    text = mapped("linger").replace("delivery {", "ordering: per_key(payload.id)\n delivery {")
+    async with shop(tmp_path, text, commands_processes=4) as it:
+        await it.push(*({"id": key, "by": str(number)} for number in range(6) for key in "abc"))
+        await it.finished()
+        spans = await it.data("done")
+    for key in "abc":
+        mine = sorted((one for one in spans if one["key"] == key), key=lambda one: one["began"])
+        assert [one["by"] for one in mine] == list("012345")
+        assert all(before["ended"] <= after["began"] for before, after in pairwise(mine))

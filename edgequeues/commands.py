@@ -18,7 +18,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from edgequeues.core import jsontext
-from edgequeues.core.errors import InvalidJson
+from edgequeues.core.errors import EdgeQueuesError, InvalidJson
+from edgequeues.core.ids import check_idempotency_key
 from edgequeues.spec.calling import Change, Effects, Posted, Read
 
 TEXT_BYTES_MAX = 1024 * 1024  # of an entity's attributes, or a message
@@ -91,6 +92,9 @@ class Context:
         """
         if len(self._messages) == EFFECTS_MAX:
             raise ValueError(f"one run makes at most {EFFECTS_MAX} messages")
+        _name("the name of a queue", queue)
+        if key is not None:
+            _key(key)
         self._messages.append(Posted(queue, _text(f"message for {queue}", message, TEXT_BYTES_MAX), key))
 
     def effects(self, result: object) -> Effects:
@@ -103,11 +107,8 @@ class Context:
         return Effects(reads, changes, tuple(self._messages), text)
 
     def _change(self, entity_type: str, entity_id: str, after: Entity | None) -> None:
-        for what, name in (("type", entity_type), ("id", entity_id)):
-            if not isinstance(name, str) or not 1 <= len(name) <= ID_MAX:
-                raise ValueError(
-                    f"the {what} of an entity is a text of 1 to {ID_MAX} characters, not {name!r:.100}"
-                )
+        _name("the type of an entity", entity_type)
+        _name("the id of an entity", entity_id)
         key = entity_type, entity_id
         before = self._at_first(key)  # so that two who change it do not undo each other's work
         _change(key, after)
@@ -126,10 +127,33 @@ class Context:
 def _change(key: tuple[str, str], after: Entity | None) -> Change:
     if after is None:
         return Change(*key, None, None)
-    if after.state is not None and not isinstance(after.state, str):
-        raise CannotStore(f"state of {key[0]} {key[1]}: a text is needed, not {type(after.state).__name__}")
+    if after.state is not None:
+        _name(f"the state of {key[0]} {key[1]}", after.state)
     what = f"attributes of {key[0]} {key[1]}"
     return Change(*key, after.state, _text(what, after.attributes, TEXT_BYTES_MAX))
+
+
+def _name(what: str, value: object) -> None:
+    """Raises ValueError unless this is a text that can be a name."""
+    if not isinstance(value, str) or not 1 <= len(value) <= ID_MAX or not _is_unicode(value):
+        raise ValueError(f"{what} is a text of 1 to {ID_MAX} characters, not {value!a:.100}")
+
+
+def _key(value: str) -> None:
+    """Raises ValueError unless this can be a key."""
+    try:
+        check_idempotency_key(value)
+    except EdgeQueuesError as error:
+        raise ValueError(error.detail) from None
+
+
+def _is_unicode(text: str) -> bool:
+    """Has it no halves of surrogate pairs?"""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _text(what: str, value: object, bytes_max: int) -> str:

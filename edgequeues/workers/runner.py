@@ -53,7 +53,10 @@ class CommandRunner:
                     try:
                         await self._take(kind, names, name, room, nursery)
                     except (ShardError, EdgeQueuesError) as error:
-                        log.warning("space %s was not asked for commands, it will be: %s", name, error)
+                        log.warning("space %s could not be asked for commands, it will be: %s", name, error)
+                        nursery.start_soon(_later, names, name)
+                    except Exception:  # of one space: the others' commands go on
+                        log.exception("space %s could not be asked for commands, it will be", name)
                         nursery.start_soon(_later, names, name)
 
     async def _take(
@@ -77,6 +80,8 @@ class CommandRunner:
             await self._carry_out(running)
         except (ShardError, EdgeQueuesError) as error:
             log.warning("%s: %s; its lease will lapse, and it runs again", running, error)
+        except Exception:  # of one command: the others go on
+            log.exception("%s: its lease will lapse, and it runs again", running)
         except BaseException:
             with trio.move_on_after(LEAVE_S, shield=True), suppress(ShardError, EdgeQueuesError):
                 await running.ref.call(SpaceShard.release, running.task.queue_id, [running.task.lease])

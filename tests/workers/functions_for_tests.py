@@ -124,6 +124,16 @@ def name_badly(given: Given, context: Context) -> object:
     return None
 
 
+def name_half_a_character(given: Given, context: Context) -> object:
+    context.put("Order", "\ud800")
+    return None
+
+
+def key_badly(given: Given, context: Context) -> object:
+    context.enqueue("done", 1, key="")
+    return None
+
+
 async def wait(given: Given, context: Context) -> object:
     return None
 

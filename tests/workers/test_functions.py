@@ -78,6 +78,8 @@ async def test_a_process_is_kept_for_the_next_function() -> None:
         ),
         ("post_too_much", "message for done cannot be stored: 2000002 bytes, at most 1048576 are kept"),
         ("name_badly", "the type of an entity is a text of 1 to 256 characters, not ''"),
+        ("name_half_a_character", "the id of an entity is a text of 1 to 256 characters, not '\\ud800'"),
+        ("key_badly", "raised ValueError: "),
         ("wait", "it is async: a command is run by a plain function"),
         ("missing", "the module has no function `missing`"),
         ("number", "the module has no function `number`"),

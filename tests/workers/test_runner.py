@@ -6,6 +6,13 @@ import json
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
+from edgequeues.space.calling_verbs import Handed
+from edgequeues.space.shard import SpaceShard
+from edgequeues.spec.working import Runner
+from shards.errors import ShardBusy
+
 from .functions_for_tests import CONFLICT_S
 from .shop import HERE, mapped, shop, until
 from .test_posting import Receiver, receiver
@@ -164,3 +171,22 @@ async def test_ob_s02_functions_of_one_key_never_overlap_and_keep_their_order(tm
         mine = sorted((one for one in spans if one["key"] == key), key=lambda one: one["began"])
         assert [one["by"] for one in mine] == list("012345")
         assert all(before["ended"] <= after["began"] for before, after in pairwise(mine))
+
+
+async def test_a_space_that_cannot_be_asked_is_asked_again_and_the_server_serves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take, failures = SpaceShard.take_calls, iter((ValueError("a bug"), ShardBusy("shop")))
+
+    def take_calls(shard: SpaceShard, runner: Runner, limit: int) -> Handed:
+        failure = next(failures, None)
+        if failure is not None:
+            raise failure
+        return take(shard, runner, limit)
+
+    monkeypatch.setattr(SpaceShard, "take_calls", take_calls)
+    async with shop(tmp_path, mapped("ship")) as it:
+        await it.push({"id": "o"})
+        await it.finished()
+        assert await it.data("done") == [{"n": 1}]
+    assert next(failures, None) is None

@@ -173,6 +173,12 @@ class SpecNotFound(EdgeQueuesError):
     code = "spec_not_found"
 
 
+class ScheduleNotFound(EdgeQueuesError):
+    """No schedule has this name. A spec declares them; list those of the space."""
+
+    code = "schedule_not_found"
+
+
 class HookNotFound(EdgeQueuesError):
     """No webhook has this name. A spec declares them; compare the address with the list of hooks."""
 

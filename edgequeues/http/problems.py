@@ -115,6 +115,7 @@ TABLE: dict[type[Exception], Fault] = {
     core.InvalidMessage: _mistake(400, core.InvalidMessage, "Not a message of this queue"),
     core.InvalidSpec: _mistake(400, core.InvalidSpec, "Spec will not do"),
     core.SpecNotFound: _mistake(404, core.SpecNotFound, "No such spec"),
+    core.ScheduleNotFound: _mistake(404, core.ScheduleNotFound, "No such schedule"),
     core.HookNotFound: _mistake(404, core.HookNotFound, "No such webhook"),
     core.HookBlocked: _mistake(503, core.HookBlocked, "Webhook is blocked", 60),
     core.HookTaken: _mistake(409, core.HookTaken, "Webhook exists"),

@@ -16,6 +16,7 @@ from edgequeues.space import (
     log,
     queues,
     results,
+    schedules,
     store,
 )
 
@@ -29,5 +30,5 @@ MIGRATIONS: tuple[str, ...] = (
     + deadletters.DDL
     + dedup.DDL,
     queues.STEP_3 + deadletters.STEP_3 + results.DDL,
-    queues.STEP_4 + entities.DDL,
+    queues.STEP_4 + entities.DDL + schedules.DDL,
 )

@@ -56,6 +56,7 @@ class SpaceShard(LogVerbs, CallingVerbs, HookVerbs, WorkVerbs, DeadVerbs, SpecVe
         more = self._settle()
         self._alarm_ms = None
         more = self._fill() or more
+        self._run_schedules()
         more = self._run() or more
         due, swept = queues.overdue(self.db, at, retention.SWEEP_QUEUES), 0
         for row in due:

@@ -11,9 +11,10 @@ from edgequeues.core import attrs, jsontext
 from edgequeues.core.errors import SpecConflict
 from edgequeues.models import ENTRY_BYTES_MAX
 from edgequeues.space import consumers, deadletters, deliveries, log, queues, retention, views
-from edgequeues.space.base import DEFAULT, SpaceBase
+from edgequeues.space.base import DEFAULT
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.queues import Queue
+from edgequeues.space.schedule_verbs import ScheduleVerbs
 from edgequeues.spec import planning
 from edgequeues.spec.ir import QueueSpec, Spec
 from edgequeues.spec.planning import Plan
@@ -24,7 +25,7 @@ LOOKED_AT = 1_000  # unfinished messages that are compared with a new type
 LOOKED_AT_BYTES = 4 * ENTRY_BYTES_MAX
 
 
-class SpecVerbs(SpaceBase):
+class SpecVerbs(ScheduleVerbs):
     """A spec is that of an app; several apps may share a space."""
 
     @grows
@@ -40,14 +41,17 @@ class SpecVerbs(SpaceBase):
         gone = [self._require(row.queue_id) for name, row in before.items() if name not in plans]
         conflicts = [text for name, plan in plans.items() for text in self._conflicts(spec.app, name, plan)]
         conflicts += [text for row in gone for text in self._why_kept(row)]
+        conflicts += self._schedules_taken(spec)
         if conflicts:
             raise SpecConflict("; ".join(conflicts))
         changes = [self._change(name, plan) for name, plan in plans.items()]
         changes += [QueueChange(row.name or row.queue_id, "removed") for row in gone]
+        schedules = list(self._schedule_changes(spec))
         if not dry_run:
             self._pass()
             self._carry_out(spec.app, plans, gone)
-        return Applied(spec.app, changes, [row.queue_id for row in gone])
+            self._declare_schedules(spec)
+        return Applied(spec.app, changes, [row.queue_id for row in gone], schedules)
 
     def _carry_out(self, app: str, plans: dict[str, Plan], gone: list[Queue]) -> None:
         for row in gone:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from edgequeues.spec import ir
 from edgequeues.spec.check_queues import ENVELOPE, check_queues
+from edgequeues.spec.check_schedules import check_schedules
 from edgequeues.spec.check_webhooks import REQUEST, SCHEMES, check_commands, check_webhooks, scheme_of
 from edgequeues.spec.checking import Allowed, Checking
 from edgequeues.spec.faults import Fault
@@ -20,4 +21,5 @@ def check(spec: ir.Spec, allowed: Allowed | None = None) -> list[Fault]:
     check_queues(checking)
     check_webhooks(checking)
     check_commands(checking)
+    check_schedules(checking)
     return list(dict.fromkeys(checking.faults))

@@ -22,7 +22,7 @@ EXPRESSIONS = frozenset(
 
 
 class Change(Struct, frozen=True, omit_defaults=True):
-    """One difference. old, new: as text of the language; of a whole queue, webhook or command, what is in it."""
+    """One difference. old, new: as text of the language; of a whole part, as a queue, what is in it."""
 
     path: Path
     kind: Kind
@@ -40,12 +40,12 @@ class Change(Struct, frozen=True, omit_defaults=True):
 def diff(old: ir.Spec | None, new: ir.Spec) -> list[Change]:
     """The changes from `old` (None: from nothing) to `new`, in the order of the new one; what is gone comes last.
 
-    A queue, a webhook or a command that is added or removed is one change.
+    A queue, a webhook, a command or a schedule that is added or removed is one change.
     """
     changes: list[Change] = []
     if old is not None and old.app != new.app:
         changes.append(Change(("app",), "changed", old.app, new.app))
-    for part in ("queues", "webhooks", "commands"):
+    for part in ("queues", "webhooks", "commands", "schedules"):
         before: Mapping[str, Any] = getattr(old, part) if old is not None else {}
         after: Mapping[str, Any] = getattr(new, part)
         for name, value in after.items():

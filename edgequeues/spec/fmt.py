@@ -19,7 +19,7 @@ INDENT = "  "
 RESERVED = frozenset({"true", "false", "null", "in", "now"})  # as the first name of a path: in backquotes
 
 WORDS = frozenset(
-    {"ordering", "on_invalid", "scheme", "algo", "encoding", "answer"}
+    {"ordering", "on_invalid", "scheme", "algo", "encoding", "answer", "missed"}
 )  # whose values are words,
 NAMES = frozenset({"dead_letter_queue", "queue", "on_type", "command"})  # and whose are names
 
@@ -33,6 +33,7 @@ def fmt(spec: ir.Spec) -> str:
     blocks = [_block("queue " + name_text(name), _queue(queue)) for name, queue in spec.queues.items()]
     blocks += [_block("webhook " + name_text(name), _webhook(hook)) for name, hook in spec.webhooks.items()]
     blocks += [_block("command " + name, _command(command)) for name, command in spec.commands.items()]
+    blocks += [_block("schedule " + name_text(name), _schedule(one)) for name, one in spec.schedules.items()]
     lines: list[str] = []
     for block in blocks:
         lines += [*([""] if lines else []), *block]
@@ -116,6 +117,13 @@ def _command(command: ir.CommandSpec) -> Iterator[str]:
         if where is not None:
             yield f"run: {way} {quoted(where)}"
     yield from _settings(command, ("secret_env", "timeout_ms"))
+
+
+def _schedule(schedule: ir.ScheduleSpec) -> Iterator[str]:
+    yield from _settings(schedule, ("cron", "queue", "timezone"))
+    if schedule.message:
+        yield from _block("message", _fields(schedule.message))
+    yield from _settings(schedule, ("missed",))
 
 
 def _with_fields(head: str, given: ir.Fields) -> list[str]:

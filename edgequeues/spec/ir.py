@@ -15,11 +15,12 @@ from msgspec.structs import FieldInfo, fields
 
 from edgequeues.core.attrs import AttrType
 from edgequeues.core.backoff import DelayMs
+from edgequeues.core.cron import CRON_MAX, UTC
 from edgequeues.core.errors import InvalidRequest
 from edgequeues.models import DEPTH_MAX, NAME_PATTERN, TTL_MS_MAX, Batch, LeaseMs, Ordering, PerSecond
 
 SPEC_BYTES_MAX = 1024 * 1024  # of a spec, as text or as JSON
-QUEUES_MAX = 1_000  # of one spec; so are webhooks and commands
+QUEUES_MAX = 1_000  # of one spec; so are webhooks, commands and schedules
 FIELDS_MAX = 200  # of one message type, mapping or list
 
 Name = Annotated[str, Meta(pattern=NAME_PATTERN)]
@@ -34,6 +35,7 @@ OnInvalid = Literal["reject", "dead_letter"]
 Algorithm = Literal["sha1", "sha256", "sha512"]
 Encoding = Literal["hex", "base64"]
 AnswerForm = Literal["json", "twiml"]
+Missed = Literal["once", "skip", "all"]
 Scheme = Literal["pagerduty", "github", "stripe", "slack", "twilio", "standard", "hmac"]
 
 
@@ -182,14 +184,29 @@ class CommandSpec(Part, frozen=True):
     timeout_ms: Annotated[int, Meta(ge=1, le=600_000)] = 10_000
 
 
+class ScheduleSpec(Part, frozen=True):
+    """A message that is made again and again, at the times of a cron expression in a time zone.
+
+    message: its fields; `now` is the time at which it was due. missed: what becomes of times that passed while nobody
+    could make a message: the latest alone counts, none does, or all do.
+    """
+
+    cron: Annotated[str, Meta(max_length=CRON_MAX)]
+    queue: Name
+    timezone: Annotated[str, Meta(max_length=64)] = UTC
+    message: Fields = {}
+    missed: Missed = "once"
+
+
 class Spec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """An app: its queues, webhooks and commands by name."""
+    """An app: its queues, webhooks, commands and schedules by name."""
 
     version: Literal[0]
     app: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
     queues: Annotated[dict[Name, QueueSpec], Meta(max_length=QUEUES_MAX)] = {}
     webhooks: Annotated[dict[Name, WebhookSpec], Meta(max_length=QUEUES_MAX)] = {}
     commands: Annotated[dict[str, CommandSpec], Meta(max_length=QUEUES_MAX)] = {}
+    schedules: Annotated[dict[Name, ScheduleSpec], Meta(max_length=QUEUES_MAX)] = {}
 
 
 def encode(spec: Spec) -> bytes:

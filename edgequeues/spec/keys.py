@@ -11,7 +11,7 @@ Form = Literal[
 ]  # `key: ...`, `key { key: ... }`, `key { name: ... }`, `key X {`
 
 KEYS: dict[str, dict[str, Form]] = {
-    "app": {"queue": "named", "webhook": "named", "command": "named"},
+    "app": {"queue": "named", "webhook": "named", "command": "named", "schedule": "named"},
     "queue": {
         "message_type": "fields",
         "ordering": "value",
@@ -65,6 +65,13 @@ KEYS: dict[str, dict[str, Form]] = {
     },
     "verify_token": {"header": "value", "secret_env": "value"},
     "command": {"input": "fields", "run": "value", "secret_env": "value", "timeout_ms": "value"},
+    "schedule": {
+        "cron": "value",
+        "queue": "value",
+        "timezone": "value",
+        "message": "fields",
+        "missed": "value",
+    },
 }
 BLOCKS = frozenset({"app"} | {key for keys in KEYS.values() for key, form in keys.items() if form != "value"})
 VALUES = frozenset(key for keys in KEYS.values() for key, form in keys.items() if form == "value") - BLOCKS

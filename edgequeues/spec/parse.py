@@ -11,11 +11,11 @@ from edgequeues.spec import ir
 from edgequeues.spec.building import Building
 from edgequeues.spec.faults import Fault, Lines, Path, Place, in_order, listed
 from edgequeues.spec.keys import KEYS, shape
-from edgequeues.spec.parts import command, queue, webhook
+from edgequeues.spec.parts import command, queue, schedule, webhook
 from edgequeues.spec.syntax import SyntaxFault, read
 from edgequeues.spec.tree import Block, Entry, Word
 
-PARTS = {"queue": "queues", "webhook": "webhooks", "command": "commands"}
+PARTS = {"queue": "queues", "webhook": "webhooks", "command": "commands", "schedule": "schedules"}
 _APP = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
@@ -93,11 +93,14 @@ def _app(making: Building, app: Block) -> ir.Spec | None:
     queues = {found: queue(making, path, block) for found, path, block in _named(making, app, "queue")}
     webhooks = {found: webhook(making, path, block) for found, path, block in _named(making, app, "webhook")}
     commands = {found: command(making, path, block) for found, path, block in _named(making, app, "command")}
-    return ir.Spec(0, name, queues, webhooks, commands)
+    schedules = {
+        found: schedule(making, path, block) for found, path, block in _named(making, app, "schedule")
+    }
+    return ir.Spec(0, name, queues, webhooks, commands, schedules)
 
 
 def _named(making: Building, app: Block, kind: str) -> Iterator[tuple[str, Path, Block]]:
-    """The queues, webhooks or commands with their names and paths; each name once."""
+    """The queues, webhooks, commands or schedules with their names and paths; each name once."""
     first: dict[str, Block] = {}
     for block in app.body:
         if not isinstance(block, Block) or block.key.text != kind or not block.name:

@@ -1,4 +1,4 @@
-"""Queues, webhooks and commands out of their blocks: what each key of the text is in a spec."""
+"""Queues, webhooks, commands and schedules out of their blocks: what each key of the text is in a spec."""
 
 from __future__ import annotations
 
@@ -76,6 +76,27 @@ def command(making: Building, path: Path, block: Block) -> ir.CommandSpec:
         else:
             made[key] = making.setting(at, item.value, _type(ir.CommandSpec, key))
     return _struct(ir.CommandSpec, made)
+
+
+def schedule(making: Building, path: Path, block: Block) -> ir.ScheduleSpec:
+    """`schedule Name { ... }`. What it cannot do without is blamed where it is not there, and left empty."""
+    found = making.keys(block.body, "schedule", path)
+    made: dict[str, Any] = {"cron": "", "queue": ""}
+    for key, item in found.items():
+        at = (*path, key)
+        if isinstance(item, Block):
+            making.mark(at, item.key)
+            made[key] = making.fields(at, [one for one in item.body if isinstance(one, Entry)])
+        elif key == "queue":
+            made[key] = making.name(at, item.value) or ""
+        else:
+            given = making.setting(at, item.value, _type(ir.ScheduleSpec, key))
+            made[key] = made.get(key, MISSING) if given is MISSING else given
+    for key, remedy in (("cron", 'Write `cron: "0 3 * * *"`.'), ("queue", "Write `queue: Name`.")):
+        meant = {item.key.text for item in block.body}
+        if key not in meant | {suggest(word, KEYS["schedule"]) for word in meant}:
+            making.blame((*path, key), block.key, f"`schedule` lacks `{key}`", remedy)
+    return _struct(ir.ScheduleSpec, made)
 
 
 def _queue_block(making: Building, path: Path, block: Block) -> Any:

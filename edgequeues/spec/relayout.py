@@ -22,6 +22,7 @@ from edgequeues.spec.tree import Block, Entry, Field, Value, Word
 NAMES = {
     "delivery": "dead_letter_queue",
     "webhook": "queue",
+    "schedule": "queue",
 }  # of these blocks, the key whose value is a name
 
 Item = Entry | Block | Field

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from edgequeues.models import NewEntry
 
+Change = Literal["made", "changed", "removed", "same"]
 MessageState = Literal["queued", "dead", "replayed", "processed", "finished"]
 
 
@@ -41,8 +42,41 @@ class QueueChange(Struct, frozen=True):
     """What a spec does to a queue. fields: what is other than it was, as `retention.max_depth`."""
 
     queue: str
-    change: Literal["made", "changed", "removed", "same"]
+    change: Change
     fields: list[str] = []
+
+
+class ScheduleChange(Struct, frozen=True):
+    """What a spec does to a schedule. next: unix ms, when it comes then; None: never."""
+
+    schedule: str
+    change: Change
+    next: int | None = None
+
+
+class ScheduleInfo(Struct, frozen=True):
+    """A schedule as listed. next, last: unix ms, of what comes next, and of the last for which there was a message.
+
+    last_error: why there was none the last time, or what it waits for; None: nothing is wrong.
+    """
+
+    name: str
+    app: str
+    queue: str
+    cron: str
+    timezone: str
+    missed: str
+    next: int | None
+    last: int | None
+    made: int
+    last_error: str | None
+
+
+class ScheduleList(Struct, frozen=True):
+    """Schedules by name. resume: not None when there are more: pass it as `after`."""
+
+    schedules: list[ScheduleInfo]
+    resume: str | None
 
 
 class Applied(Struct, frozen=True):
@@ -51,3 +85,4 @@ class Applied(Struct, frozen=True):
     app: str
     queues: list[QueueChange]
     gone: list[str] = []
+    schedules: list[ScheduleChange] = []

@@ -18,6 +18,7 @@ CRON_MAX: Final = 200  # characters of an expression
 MINUTE_MS: Final = 60_000  # times are whole minutes
 UTC: Final = "UTC"
 EXAMPLE: Final = "Write five fields: minute, hour, day of month, month, day of week, as in `0 3 * * *`."
+DAY: Final = "Write a day that there is; `L` is the last one of each month, as in `0 3 L * *`."
 
 _FIRST = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _FIELDS = {  # by cronsim's words for them: what may stand in each
@@ -51,7 +52,7 @@ def check(text: str) -> None:
             what = f"`{fields[index]}` is no {word.replace('-', ' ')} of a cron expression"
             raise CronFault(what, remedy + _FORMS)
     if not _is_read(text) or next_after(text, UTC, 0) is None:
-        raise CronFault(f"`{text}` never comes: no year has such a day", EXAMPLE)
+        raise CronFault(f"`{text}` never comes: no year has such a day", DAY)
 
 
 def zones() -> frozenset[str]:

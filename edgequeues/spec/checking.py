@@ -182,4 +182,6 @@ def _sound(declared: Scope | None) -> Scope | None:
 def _remedy(text: str, scope: Scope) -> str:
     if not text.startswith("there is no field"):
         return "Correct the expression, or the type of the field."
+    if not scope:
+        return "There is `now` alone: nothing else is known here."
     return f"There are {', '.join(f'`{name}`' for name in [*list(scope)[:20], 'now'])}."

@@ -188,6 +188,14 @@ def commands(draw: st.DrawFn) -> ir.CommandSpec:
     )
 
 
+schedules = st.builds(
+    ir.ScheduleSpec,
+    texts,
+    names,
+    texts,
+    fields,
+    st.sampled_from(["once", "skip", "all"]),
+)
 specs = st.builds(
     ir.Spec,
     st.just(0),
@@ -195,4 +203,5 @@ specs = st.builds(
     st.dictionaries(names, queues(), max_size=2),
     st.dictionaries(names, webhooks(), max_size=2),
     st.dictionaries(st.builds("{}.{}".format, identifiers, identifiers), commands(), max_size=2),
+    st.dictionaries(names, schedules, max_size=2),
 )

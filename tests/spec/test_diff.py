@@ -72,6 +72,22 @@ def test_a_change_of_a_command_is_told() -> None:
     ]
 
 
+def test_a_change_of_a_schedule_is_told() -> None:
+    old = read(app('schedule S { cron: "0 3 * * *" queue: A message { a: 1 b: now } missed: all }'))
+    new = read(
+        app('schedule S { cron: "0 4 * * *" queue: B timezone: "Asia/Tokyo" message { a: 2 c: now } }')
+    )
+    assert [str(change) for change in diff(old, new)] == [
+        '~ schedules.S.cron: "0 3 * * *" -> "0 4 * * *"',
+        "~ schedules.S.queue: A -> B",
+        '~ schedules.S.timezone: "UTC" -> "Asia/Tokyo"',
+        "~ schedules.S.message.a: 1 -> 2",
+        "+ schedules.S.message.c: now",
+        "- schedules.S.message.b: now",
+        "~ schedules.S.missed: all -> once",
+    ]
+
+
 def test_another_app_is_told() -> None:
     [change] = diff(read("app A {}"), read("app B {}"))
     assert str(change) == "~ app: A -> B"

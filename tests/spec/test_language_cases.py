@@ -63,7 +63,7 @@ def test_ds_s01_an_error_shows_the_line_and_a_caret() -> None:
         ("queue Jobs { delivery { retention { max_age_seconds: 5 } } }",
          "2:25: `delivery` has no key `retention`", "It belongs in `queue {}`."),
         ("queue Jobs { queue Inner {} }",
-         "2:14: `queue` has no key `queue`", "It belongs in `app {}` or `webhook {}`."),
+         "2:14: `queue` has no key `queue`", "It belongs in `app {}`, `webhook {}` or `schedule {}`."),
         ("webhook Hook { verify: none delivery { batch: 5 } }",
          "2:29: `webhook` has no key `delivery`", "It belongs in `queue {}`."),
     ],

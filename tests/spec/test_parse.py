@@ -185,7 +185,15 @@ def test_what_is_wrong_in_a_queue_is_told_with_its_place(body: str, what: str, r
     ("text", "what", "remedy"),
     [
         ("", "1:1: there is no app", "Write `app Name { ... }`."),
-        ("queue Jobs {}", "1:1: `queue` cannot stand outside of `app`", "It belongs in `app {}` or `webhook {}`."),
+        ("queue Jobs {}", "1:1: `queue` cannot stand outside of `app`",
+         "It belongs in `app {}`, `webhook {}` or `schedule {}`."),
+        ("app A { schedule { queue: Q } }", "1:9: a schedule has a name", "Write `schedule Name { ... }`."),
+        ("app A { schedule S { queue: Q } }", "1:9: `schedule` lacks `cron`", 'Write `cron: "0 3 * * *"`.'),
+        ("app A { schedule S { cron: '0 3 * * *' } }", "1:9: `schedule` lacks `queue`", "Write `queue: Name`."),
+        ("app A { schedule S { crom: '0 3 * * *' queue: Q } }", "1:22: `schedule` has no key `crom`",
+         "Did you mean `cron`?"),
+        ("app A { schedule S { cron: '0 3 * * *' queue: Q missed: twice } }", "1:57: `twice` will not do here",
+         "Write `once`, `skip` or `all`."),
         ("app A {} app B {}", "1:10: `app` for the second time", "The first is in line 1; keep one."),
         ("app {}", "1:1: an app has a name", "Write `app Name { ... }`."),
         ('app "a b" {}', "1:5: this is no name of an app",
@@ -284,3 +292,13 @@ def test_a_long_expression_is_refused() -> None:
 def test_fields_beyond_the_bound_are_refused() -> None:
     fields = " ".join(f"f{number}: int" for number in range(201))
     assert "201 fields, at most 200 are taken" in said(queue(f"message_type {{ {fields} }}"))[0]
+
+
+def test_a_schedule_of_an_app_and_the_schedule_of_a_queue_are_two_things() -> None:
+    found = read(
+        app(
+            'queue Jobs { schedule: received_at } schedule Tick { missed: skip queue: "Jobs" cron: "0 3 * * *" }'
+        )
+    )
+    assert found.schedules == {"Tick": ir.ScheduleSpec("0 3 * * *", "Jobs", missed="skip")}
+    assert found.queues["Jobs"].schedule == {"var": {"input": {"field": "received_at"}}}

@@ -45,6 +45,7 @@ COMMANDS = {
     "config": ("edgequeues.cli.queue:config", "Show or change the settings of a queue."),
     "spec": ("edgequeues.cli.spec:spec", "Check, show, compare, lay out and apply specs."),
     "hooks": ("edgequeues.cli.spec_server:hooks", "List the webhooks of a server and their calls."),
+    "schedules": ("edgequeues.cli.schedules:schedules", "List the schedules of a space, or run one."),
     "token": ("edgequeues.cli.token:token", "Make, list and revoke access tokens."),
     "check": ("edgequeues.cli.check:check", "Verify the files of a data folder."),
     "bench": ("edgequeues.cli.bench:bench", "Measure this machine."),

@@ -152,3 +152,6 @@ def _show(session: Session, done: Applied) -> None:
     elif done.queues:
         rows = [(one.queue, one.change, ", ".join(one.fields)) for one in done.queues]
         session.out.table(("queue", "change", "fields"), rows)
+    if done.schedules and not session.out.json:
+        times = [(one.schedule, one.change, when(one.next)) for one in done.schedules]
+        session.out.table(("schedule", "change", "next"), times)

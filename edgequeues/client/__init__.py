@@ -28,7 +28,8 @@ from edgequeues.client.messages import (
     Standing,
     StandingPage,
 )
-from edgequeues.client.specs import Applied, Hook, QueueChange, SpecInfo
+from edgequeues.client.schedules import Schedule
+from edgequeues.client.specs import Applied, Hook, QueueChange, ScheduleChange, SpecInfo
 from edgequeues.client.upload import Batch, Chunk
 from edgequeues.client.values import (
     AppendAnswer,
@@ -89,6 +90,8 @@ __all__ = [
     "ReplayTotals",
     "Replayed",
     "Retry",
+    "Schedule",
+    "ScheduleChange",
     "ServerError",
     "Space",
     "SpecInfo",

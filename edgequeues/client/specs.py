@@ -20,11 +20,20 @@ class QueueChange(Struct, frozen=True):
     fields: Sequence[str] = ()
 
 
-class Applied(Struct, frozen=True):
+class ScheduleChange(Struct, frozen=True):
+    """What a spec does to a schedule, as QueueChange. next: unix ms, when it comes then; None: never."""
+
+    schedule: str
+    change: str
+    next: int | None = None
+
+
+class Applied(Struct, frozen=True, omit_defaults=True):
     """What a spec did, or would do."""
 
     app: str
     queues: list[QueueChange]
+    schedules: Sequence[ScheduleChange] = ()
 
 
 class SpecInfo(Struct, frozen=True):
@@ -36,6 +45,7 @@ class SpecInfo(Struct, frozen=True):
     queues: list[str]
     webhooks: list[str]
     blocked: str | None = None
+    schedules: Sequence[str] = ()
 
 
 class Hook(Struct, frozen=True):

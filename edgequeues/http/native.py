@@ -7,7 +7,18 @@ from collections.abc import Sequence
 from edgequeues.core import ids
 from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import InvalidRequest
-from edgequeues.http import codec, envelope, nodes, params, problems, specs, turns, work, work_codec
+from edgequeues.http import (
+    codec,
+    envelope,
+    nodes,
+    params,
+    problems,
+    schedules,
+    specs,
+    turns,
+    work,
+    work_codec,
+)
 from edgequeues.http.deleting import delete_ids, delete_range
 from edgequeues.http.intake import Intake
 from edgequeues.http.reading import Reading, known_tags, to_its_end
@@ -39,6 +50,7 @@ def dialect(router: Router, waits: Waits, held: Specs, *, body_bytes_max: int = 
         *work.routes(router, waits, body_bytes_max),
         *nodes.routes(router, waits),
         *specs.routes(held),
+        *schedules.routes(router),
     ]
     return Dialect("native", ("/v1/",), table, problems.refuse)
 

@@ -69,7 +69,10 @@ def routes(specs: Specs) -> list[Route]:
 
 
 def _told(applied: Applied) -> Response:
-    return Response(codec.encode({"app": applied.app, "queues": applied.queues}))
+    told: dict[str, object] = {"app": applied.app, "queues": applied.queues}
+    if applied.schedules:
+        told["schedules"] = applied.schedules
+    return Response(codec.encode(told))
 
 
 def _info(held: Held) -> dict[str, object]:
@@ -79,6 +82,7 @@ def _info(held: Held) -> dict[str, object]:
         "applied": held.row.applied,
         "queues": list(held.spec.queues),
         "webhooks": list(held.spec.webhooks),
+        "schedules": list(held.spec.schedules),
         "blocked": held.why,
     }
 

@@ -46,6 +46,7 @@ def test_a_spec_holds_once_it_is_applied(shell: Shell) -> None:
         "queues": ["orders", "mails"],
         "webhooks": ["paid"],
         "blocked": None,
+        "schedules": [],
     }
     assert {one["config"]["name"] for one in shell.ok("queues", "shop").records} == {"orders", "mails"}
 

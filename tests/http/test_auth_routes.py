@@ -54,6 +54,8 @@ NEEDED: dict[tuple[str, str], Verb | None] = {
     ("POST", "/hook/{hook}"): None,
     ("POST", "/hook/{hook}/{in_space}"): None,
     ("GET", "/v1/hooks"): "list",
+    ("GET", "/v1/spaces/{space}/schedules"): "list",
+    ("POST", "/v1/spaces/{space}/schedules/{schedule}/run"): "push",
     ("GET", "/v1/spaces/{space}/specs"): "spec",
     ("GET", "/v1/spaces/{space}/specs/{app}"): "spec",
     ("PUT", "/v1/spaces/{space}/specs/{app}"): "spec",
@@ -124,6 +126,7 @@ async def test_a_route_needs_its_verb_and_no_other(
         queue_hex=ulid_to_hex(QUEUE),
         consumer="c",
         app="ops",
+        schedule="tick",
     )
     only, others = world.token(verb), world.token(*(one for one in VERBS if one != verb))
     client = await world.open()

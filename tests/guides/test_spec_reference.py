@@ -33,6 +33,7 @@ PARTS: dict[str, Any] = {
     "verify_hmac": ir.Hmac,
     "verify_token": ir.SharedToken,
     "command": ir.CommandSpec,
+    "schedule": ir.ScheduleSpec,
 }
 
 

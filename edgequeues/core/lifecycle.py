@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 State = Literal["scheduled", "waiting", "ready", "leased", "backoff", "acked", "dead", "expired", "cancelled"]
-Event = Literal["due", "turn", "lease", "ack", "retry", "release", "lapse", "bury", "expire", "cancel"]
+Event = Literal[
+    "due", "turn", "lease", "ack", "retry", "release", "lapse", "bury", "expire", "cancel", "hold"
+]
 
 STATES: tuple[State, ...] = get_args(State)
 UNFINISHED: tuple[State, ...] = ("scheduled", "waiting", "ready", "leased", "backoff")
@@ -31,6 +33,8 @@ TRANSITIONS: dict[tuple[State, Event], tuple[State, ...]] = {
     ("scheduled", "due"): ("ready",),
     ("waiting", "turn"): ("ready", "scheduled"),
     ("ready", "lease"): ("leased",),
+    # The pace of the queue lets it go no sooner; what was handed out before may still be acked.
+    ("ready", "hold"): ("scheduled", "backoff"),
     ("leased", "ack"): ("acked",),
     ("leased", "retry"): ("ready", "backoff"),
     ("leased", "release"): ("ready",),

@@ -13,7 +13,7 @@ from msgspec import Struct
 from edgequeues.core.errors import InvalidMessage
 from edgequeues.models import Pull, Verdict
 from edgequeues.space import entities
-from edgequeues.space.command_verbs import WORKER, CommandVerbs, room
+from edgequeues.space.command_verbs import WORKER, CommandVerbs
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.effects import Cause
 from edgequeues.space.entities import Entity
@@ -104,12 +104,12 @@ class CallingVerbs(CommandVerbs, WorkVerbs):
         assert work.command is not None
         desk, at = self._desk(row), self._time()
         ask = Pull(
-            batch=min(limit, room(row, consumer)),
+            batch=min(limit, self._room(row, consumer)),
             worker=WORKER,
             lease_ms=work.command.timeout_ms + LEASE_MARGIN_MS,
         )
         tasks: list[Task | None] = []
-        for one in desk.pull(consumer, ask, self._signer()):
+        for one in self._pull_in_time(row, desk, consumer, ask):
             try:
                 call = work(one.entry, at)
             except InvalidMessage as error:

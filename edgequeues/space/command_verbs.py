@@ -14,6 +14,7 @@ from edgequeues.space.consumers import Consumer
 from edgequeues.space.desk import Desk
 from edgequeues.space.effects import Cause, EffectVerbs
 from edgequeues.space.queues import Queue
+from edgequeues.space.rate_verbs import RateVerbs
 from edgequeues.spec.calling import Call, Posted
 from edgequeues.spec.working import OUTSIDE, Chained, Runner
 from shards.shard import Context
@@ -22,7 +23,7 @@ WORKER = "commands"  # who has leased a message that is being worked here
 RUN_MESSAGES = 100  # that one alarm works, of all queues together
 
 
-class CommandVerbs(EffectVerbs):
+class CommandVerbs(EffectVerbs, RateVerbs):
     """The runner of a space, which its alarm starts."""
 
     def __init__(self, context: Context) -> None:
@@ -56,9 +57,13 @@ class CommandVerbs(EffectVerbs):
         for row in self._mapped():
             assert row.work is not None
             consumer = next((one for one in row.consumers if one.name == DEFAULT), None)
-            if row.work.runner == runner and consumer is not None and room(row, consumer) > 0:
+            if row.work.runner == runner and consumer is not None and self._room(row, consumer) > 0:
                 found.append((row, consumer))
         return found
+
+    def _room(self, row: Queue, consumer: Consumer) -> int:
+        """How many of a queue's messages may be handed out now to who works them."""
+        return self._within_rate(row, room(row, consumer))
 
     def _mapped(self) -> list[Queue]:
         if self._worked_here is None:
@@ -70,7 +75,7 @@ class CommandVerbs(EffectVerbs):
     def _work(self, row: Queue, consumer: Consumer, limit: int) -> int:
         """Work up to `limit` messages; return how many were."""
         desk = self._desk(row)
-        given = desk.pull(consumer, Pull(batch=limit, worker=WORKER), self._signer())
+        given = self._pull_in_time(row, desk, consumer, Pull(batch=limit, worker=WORKER))
         for message in given:
             self._work_one(row, desk, message)
         self._worked(desk)
@@ -111,7 +116,7 @@ class CommandVerbs(EffectVerbs):
 
 
 def room(row: Queue, consumer: Consumer) -> int:
-    """How many of a queue's messages may be handed out now to who works them."""
+    """The same, whatever the pace of the queue."""
     assert row.work is not None
     if row.paused:
         return 0

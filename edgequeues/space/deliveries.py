@@ -258,6 +258,7 @@ READY_NOW = (
     " WHERE consumer_id = ? AND entry_id = ?"
 )
 ADVANCE = "UPDATE deliveries SET state = ?, due_ts = ?, ready_ts = ?, turn = ? WHERE consumer_id = ? AND entry_id = ?"
+HOLD = "UPDATE deliveries SET state = ?, due_ts = ? WHERE consumer_id = ? AND entry_id = ?"
 REMOVE = "DELETE FROM deliveries WHERE consumer_id = ? AND entry_id = ?"
 HEAD = (
     "SELECT d.entry_id, d.state, e.due_ts FROM deliveries d INDEXED BY deliveries_line"
@@ -288,6 +289,11 @@ def give_back(
     """End a lease at unix ms `at` without finishing the delivery. open: may its holder still ack it?"""
     ready = at if state == "ready" else None
     db.execute(RELEASE, (state, due, attempts, open, error, ready, row.consumer_id, row.position))
+
+
+def hold(db: apsw.Connection, consumer_id: int, position: int, state: State, until: int) -> None:
+    """Put off what is ready until unix ms `until`."""
+    db.execute(HOLD, (state, until, consumer_id, position))
 
 
 def make_ready(db: apsw.Connection, rows: Iterable[Delivery]) -> None:

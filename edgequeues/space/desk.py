@@ -6,6 +6,7 @@ All decisions about a delivery are here; `moves.py` carries them out, rows are r
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from edgequeues.core import backoff
 from edgequeues.core.leases import Lease, Signer
@@ -79,6 +80,23 @@ class Desk(Moves):
         """What a pull would hand out; it stays there."""
         found = self._next(consumer, limit, ENTRY_BYTES_MAX)
         return [one for one in found if not self._is_over(consumer, one)]
+
+    def look(self, consumer: Consumer, limit: int) -> list[Candidate]:
+        """The same, once what is over among them has ended."""
+        live = []
+        for one in self._next(consumer, limit, ENTRY_BYTES_MAX):
+            if self._is_over(consumer, one):
+                self._end_by_itself(consumer, self._require(consumer, one.entry.position), one.entry)
+            else:
+                live.append(one)
+        return live
+
+    def hold(self, consumer: Consumer, one: Candidate, until: int) -> None:
+        """Put a message off until unix ms `until`; whoever had it last may still ack it."""
+        state: Literal["backoff", "scheduled"] = "backoff" if one.serial else "scheduled"
+        deliveries.hold(self.db, consumer.consumer_id, one.entry.position, state, until)
+        self._at(until)
+        self._move(consumer, "ready", "hold", state)
 
     def _next(self, consumer: Consumer, limit: int, room: int) -> list[Candidate]:
         starvation_ms = consumer.config.starvation_after_ms

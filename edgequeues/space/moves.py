@@ -24,7 +24,7 @@ from edgequeues.space.store import Store
 
 FIFO_LINE = ""
 End = Literal["ack", "bury", "expire", "cancel"]
-BY_TIME = frozenset({"lease", "due", "retry", "release", "lapse", "expire"})
+BY_TIME = frozenset({"lease", "due", "retry", "release", "lapse", "expire", "hold"})
 
 
 class Arrival(NamedTuple):

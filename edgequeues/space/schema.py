@@ -15,6 +15,7 @@ from edgequeues.space import (
     entities,
     log,
     queues,
+    rates,
     results,
     schedules,
     store,
@@ -30,5 +31,5 @@ MIGRATIONS: tuple[str, ...] = (
     + deadletters.DDL
     + dedup.DDL,
     queues.STEP_3 + deadletters.STEP_3 + results.DDL,
-    queues.STEP_4 + entities.DDL + schedules.DDL,
+    queues.STEP_4 + entities.DDL + schedules.DDL + rates.DDL,
 )

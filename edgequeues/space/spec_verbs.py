@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from edgequeues.core import attrs, jsontext
 from edgequeues.core.errors import SpecConflict
 from edgequeues.models import ENTRY_BYTES_MAX
-from edgequeues.space import consumers, deadletters, deliveries, log, queues, retention, views
+from edgequeues.space import consumers, deadletters, deliveries, log, queues, rates, retention, views
 from edgequeues.space.base import DEFAULT
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.queues import Queue
@@ -65,6 +65,9 @@ class SpecVerbs(ScheduleVerbs):
             else:
                 self._reconfigured(found, replace(plan.config, paused=found.paused))
                 self._give_rules(self._require(name), plan)
+                old = _spec_of(found)
+                if old is None or old.rate_limit != plan.spec.rate_limit:
+                    rates.remove(self.db, found.queue_id)
             queues.govern(self.db, self._require(name), app, plan.text, plan.command)
         for name in plans:
             row = self._require(name)

@@ -107,11 +107,28 @@ def answer(moves: set[Move], how: str) -> None:
     passing(120_000, made)
 
 
+def put_off(moves: set[Move]) -> None:
+    """Put a message off before it was ever handed out, and again after it was."""
+    made = jobs(moves)
+    made.push("1")
+    for _ in range(2):
+        shard = made.space.shard
+        desk = shard._desk(shard._require("jobs"))
+        [consumer] = desk.queue.consumers
+        [one] = desk.look(consumer, 5)
+        desk.hold(consumer, one, desk.at + 60_000)
+        shard._worked(desk)
+        assert made.pull() == []
+        passing(60_000, made)
+        made.fail(made.one())
+
+
 def test_every_move_of_the_table_is_made_and_no_other(moves: set[Move]) -> None:
     for state in UNFINISHED:
         end_by_others(moves, state)
     for how in ("ack", "late", "late, backing off", "release", "retry", "retry later", "bury"):
         answer(moves, how)
+    put_off(moves)
     assert moves == {(state, event, then) for (state, event), ends in TRANSITIONS.items() for then in ends}
 
 

@@ -46,13 +46,14 @@ def check(text: str) -> None:
     if len(text) > CRON_MAX or len(fields) != 5:
         what = f"a cron expression has five fields, and `{text[:CRON_MAX]}` has {len(fields)}"
         raise CronFault(what, EXAMPLE)
+    if _is_read(text) and next_after(text, UTC, 0) is not None:
+        return
     for index, (word, remedy) in enumerate(_FIELDS.items()):
         alone = " ".join("*" if at != index else one for at, one in enumerate(fields))
         if not _is_read(alone):
             what = f"`{fields[index]}` is no {word.replace('-', ' ')} of a cron expression"
             raise CronFault(what, remedy + _FORMS)
-    if not _is_read(text) or next_after(text, UTC, 0) is None:
-        raise CronFault(f"`{text}` never comes: no year has such a day", DAY)
+    raise CronFault(f"`{text}` never comes: no year has such a day", DAY)
 
 
 def zones() -> frozenset[str]:

@@ -55,8 +55,30 @@ SWEEP_ALARM = """
 SELECT 'a sweep is due at ' || min(q.sweep_ts) || ', but no alarm is set'
 FROM queues AS q, shard_alarm AS a WHERE a.due_ms IS NULL AND q.sweep_ts IS NOT NULL HAVING count(*) > 0
 """
+SCHEDULED = """
+SELECT 'schedule ' || s.name || ' is for queue ' || (s.spec ->> '$.queue')
+       || ', which app ' || s.app || ' does not declare'
+FROM schedules AS s WHERE NOT EXISTS (SELECT 1 FROM queues AS q WHERE q.name = s.spec ->> '$.queue' AND q.app = s.app)
+"""
+SCHEDULE_ALARM = """
+SELECT 'schedule ' || min(name) || ' is due at ' || min(look_ts) || ', but no alarm is set'
+FROM schedules, shard_alarm AS a WHERE a.due_ms IS NULL AND look_ts IS NOT NULL HAVING count(*) > 0
+"""
 STORES = "SELECT 'there are ' || count(*) || ' rows in store' FROM store HAVING count(*) <> 1"
-QUERIES = (STORES, COUNTERS, ORPHANS, AHEAD, TAILS, VERSIONS, SIZES, ORDER, SWEEPS, SWEEP_ALARM)
+QUERIES = (
+    STORES,
+    COUNTERS,
+    ORPHANS,
+    AHEAD,
+    TAILS,
+    VERSIONS,
+    SIZES,
+    ORDER,
+    SWEEPS,
+    SWEEP_ALARM,
+    SCHEDULED,
+    SCHEDULE_ALARM,
+)
 DATA = "SELECT id, data FROM queue_entries"
 
 

@@ -64,22 +64,22 @@ class ScheduleVerbs(SpaceBase):
             if row is not None and row.app != spec.app:
                 yield f"schedule {name}: app {row.app} declares it"
 
-    def _schedule_changes(self, spec: Spec) -> Iterator[ScheduleChange]:
+    def _declare_schedules(self, spec: Spec, *, dry_run: bool) -> list[ScheduleChange]:
+        """Have the schedules of a spec, and no other of its app. One whose times are as they were stays due."""
         before, at = {row.name: row for row in schedules.of_app(self.db, spec.app)}, self._time()
+        changes = []
         for name, one in spec.schedules.items():
             text, row = msgspec.json.encode(one).decode(), before.pop(name, None)
             change: Change = "made" if row is None else "same" if row.spec == text else "changed"
-            yield ScheduleChange(name, change, _declared(spec.app, name, text, row, at).next_ts)
-        yield from (ScheduleChange(name, "removed") for name in before)
-
-    def _declare_schedules(self, spec: Spec) -> None:
-        """Have the schedules of a spec, and no other of its app. One whose times are as they were stays due."""
-        before, at = {row.name: row for row in schedules.of_app(self.db, spec.app)}, self._time()
-        for name, one in spec.schedules.items():
-            text = msgspec.json.encode(one).decode()
-            schedules.put(self.db, _declared(spec.app, name, text, before.pop(name, None), at))
+            declared = _declared(spec.app, name, text, row, at)
+            changes.append(ScheduleChange(name, change, declared.next_ts))
+            if change != "same" and not dry_run:
+                schedules.put(self.db, declared)
         for name in before:
-            schedules.remove(self.db, name)
+            changes.append(ScheduleChange(name, "removed"))
+            if not dry_run:
+                schedules.remove(self.db, name)
+        return changes
 
     # -- the alarm --------------------------------------------------------------------------------------
 

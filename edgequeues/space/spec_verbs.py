@@ -46,11 +46,10 @@ class SpecVerbs(ScheduleVerbs):
             raise SpecConflict("; ".join(conflicts))
         changes = [self._change(name, plan) for name, plan in plans.items()]
         changes += [QueueChange(row.name or row.queue_id, "removed") for row in gone]
-        schedules = list(self._schedule_changes(spec))
         if not dry_run:
             self._pass()
             self._carry_out(spec.app, plans, gone)
-            self._declare_schedules(spec)
+        schedules = self._declare_schedules(spec, dry_run=dry_run)
         return Applied(spec.app, changes, [row.queue_id for row in gone], schedules)
 
     def _carry_out(self, app: str, plans: dict[str, Plan], gone: list[Queue]) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from edgequeues.core.errors import QueueFull, ScheduleNotFound, SpecConflict
 from edgequeues.models import NewEntry
-from edgequeues.space import schedule_verbs, schedules
+from edgequeues.space import check, schedule_verbs, schedules
 from edgequeues.space.shard import SpaceShard
 from edgequeues.spec import ir
 from edgequeues.spec.scheduling import ALL_MS
@@ -375,3 +375,24 @@ def test_schedules_are_listed_page_by_page(planned: Planned) -> None:
     assert ([one.name for one in first.schedules], first.resume) == (["a", "b"], "b")
     rest = planned.space.call(SpaceShard.schedules, "b", 2)
     assert ([one.name for one in rest.schedules], rest.resume) == (["c"], None)
+
+
+# -- check ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        (
+            "UPDATE queues SET app = 'other'",
+            "schedule tick is for queue jobs, which app shop does not declare",
+        ),
+        ("UPDATE shard_alarm SET due_ms = NULL", "schedule tick is due at"),
+    ],
+)
+def test_a_check_finds_a_schedule_that_cannot_come(planned: Planned, damage: str, named: str) -> None:
+    planned.apply(tick={"cron": "0 * * * *"})
+    planned.ring_through("2026-01-05T12:00")
+    assert check.problems(planned.space.db) == []
+    planned.space.db.execute(damage)
+    assert any(named in problem for problem in check.problems(planned.space.db))

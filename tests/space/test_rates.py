@@ -140,6 +140,14 @@ def test_a_message_that_is_put_off_uses_up_no_attempt(space: Space) -> None:
     assert Dead(space, "jobs-dlq").letters() == []
 
 
+def test_messages_are_put_off_one_behind_the_other_and_not_looked_at_between(space: Space) -> None:
+    paced = Paced(space, {"per_second": 1, "burst": 1, **KEY})
+    paced.push(*["a"] * 20)
+    paced.run(100)
+    dues = space.db.execute("SELECT due_ts FROM deliveries ORDER BY due_ts").fetchall()
+    assert [int(str(due)) - paced.began_ms for (due,) in dues] == [1_000 * number for number in range(1, 20)]
+
+
 def test_another_queue_goes_on(space: Space) -> None:
     Shop(space)
     slow = {"map_to": CREATE, "rate_limit": {"per_second": 0.1, "burst": 1}}
@@ -226,9 +234,9 @@ def test_another_pace_counts_within_a_minute_for_what_was_put_off(space: Space) 
 
 
 def test_keys_that_say_nothing_any_more_are_forgotten(space: Space) -> None:
-    paced = Paced(space, {"per_second": 1, "burst": 1, **KEY})
+    paced = Paced(space, {"per_second": 0.02, "burst": 1, **KEY})
     paced.push(*[f"k{number}" for number in range(50)])
-    paced.run(500)
+    paced.run(40_000)
     assert space.db.execute("SELECT count(*) FROM rates").get == 50
     paced.run(200_000)
     assert space.db.execute("SELECT count(*) FROM rates").get == 0

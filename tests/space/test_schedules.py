@@ -135,6 +135,20 @@ def test_a_turn_makes_a_bounded_number_of_messages_and_the_next_one_goes_on(
     assert max(after - before for before, after in zip([0, *made], made, strict=False)) == 3
 
 
+def test_a_turn_makes_a_bounded_part_of_all_that_one_schedule_missed(
+    planned: Planned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedule_verbs, "RUNS_MAX", 3)
+    planned.apply(tick={"cron": "* * * * *", "missed": "all"})
+    planned.to("2026-01-05T09:08")
+    made = []
+    while planned.space.alarm_due():
+        planned.space.run_alarm()
+        made.append(len(planned.times))
+    assert made[-1] == 8
+    assert max(after - before for before, after in zip([0, *made], made, strict=False)) == 3
+
+
 # -- what was missed -----------------------------------------------------------------------------------------
 
 

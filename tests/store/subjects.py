@@ -10,7 +10,7 @@ from typing import Protocol
 
 import trio
 
-from edgequeues.store import DeadMessage, LocalStore, Options, QueueStore, RemoteStore, open_local
+from edgequeues.store import DeadMessage, Options, QueueStore, RemoteStore, open_local
 from edgequeues.store.conformance import Subject
 from edgequeues.store.subject import Letter
 from shards.testing import InlineDisk, TrioClock
@@ -23,21 +23,32 @@ OPTIONS = Options(lease_ms=20_000)
 class Ours(QueueStore, Protocol):
     """What both stores have beyond the interface."""
 
+    async def extend(self, message_id: str) -> None: ...
+
     async def dead_letters(self, queue: str, limit: int = 100) -> list[DeadMessage]: ...
+
+
+class Make(Protocol):
+    """Makes a store object."""
+
+    def __call__(self, options: Options = OPTIONS) -> Ours: ...
+
+
+Start = Callable[[Path, TrioClock], AbstractAsyncContextManager[Make]]
 
 
 class Base:
     """What stores are opened on, and can be closed and opened again over the same folder."""
 
-    def __init__(self, folder: Path, start: Callable[[Path, TrioClock], Starting]) -> None:
+    def __init__(self, folder: Path, start: Start) -> None:
         self._folder = folder
         self._clock = TrioClock()
-        self._starting = start
+        self._start = start
         self._stack = AsyncExitStack()
-        self.make: Callable[[], Ours]
+        self.make: Make
 
     async def start(self) -> None:
-        self.make = await self._stack.enter_async_context(self._starting(self._folder, self._clock))
+        self.make = await self._stack.enter_async_context(self._start(self._folder, self._clock))
 
     async def stop(self) -> None:
         await self._stack.aclose()
@@ -50,28 +61,27 @@ class Base:
         return [(one.message, one.error) for one in await self.make().dead_letters(queue)]
 
 
-Starting = AbstractAsyncContextManager[Callable[[], Ours]]
-
-
 @asynccontextmanager
-async def _folder(folder: Path, clock: TrioClock) -> AsyncIterator[Callable[[], LocalStore]]:
+async def _folder(folder: Path, clock: TrioClock) -> AsyncIterator[Make]:
     async with open_local(
         folder, SPACE, OPTIONS, clock=clock, disk=InlineDisk(), randomness=random.Random(1)
     ) as store:
-        yield store.another
+        yield lambda options=OPTIONS: store.another(options)
 
 
 @asynccontextmanager
-async def _server(folder: Path, clock: TrioClock) -> AsyncIterator[Callable[[], RemoteStore]]:
+async def _server(folder: Path, clock: TrioClock) -> AsyncIterator[Make]:
     async with serving(folder, clock) as (client, _):
-        yield lambda: RemoteStore(client, SPACE, OPTIONS)
+        yield lambda options=OPTIONS: RemoteStore(client, SPACE, options)
 
 
 @asynccontextmanager
 async def subject(
     folder: Path,
-    start: Callable[[Path, TrioClock], Starting],
+    start: Start,
     wrap: Callable[[Ours], QueueStore] = lambda store: store,
+    *,
+    time_max_ms: int = 2 * 86_400_000,
 ) -> AsyncIterator[Subject]:
     """A subject over a folder. wrap: what is checked instead of the store itself."""
     base = Base(folder, start)
@@ -90,7 +100,7 @@ async def subject(
             OPTIONS.lease_ms,
             "t",
             advance=advance,
-            time_max_ms=2 * 86_400_000,
+            time_max_ms=time_max_ms,
             letters=base.letters,
             restart=base.restart,
         )
@@ -98,4 +108,4 @@ async def subject(
         await base.stop()
 
 
-KINDS: dict[str, Callable[[Path, TrioClock], Starting]] = {"local": _folder, "remote": _server}
+KINDS: dict[str, Start] = {"local": _folder, "remote": _server}

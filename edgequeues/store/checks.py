@@ -110,6 +110,18 @@ async def queues_are_apart(trial: Trial) -> None:
         await given(store, right, 1)
 
 
+async def messages_name_nothing(trial: Trial) -> None:
+    """What a message says of itself means nothing to the store: two that both have an `id` are two."""
+    value = {"id": "no id / at all", "key": "k", "@type": "t" * 600, "idempotency_key": 1}
+    async with trial.store() as store:
+        ids = {await store.enqueue(trial.queue, value) for _ in range(2)}
+        ids.add(await store.enqueue(trial.queue, value, "k"))
+        equal(len(ids), 3, "ids of three messages")
+        for _ in range(3):
+            await store.ack((await given(store, trial.queue, value)).id)
+        await nothing(store, trial.queue, "all three were acknowledged")
+
+
 async def values_are_kept(trial: Trial) -> None:
     """Whatever JSON has comes out as it went in: text of every script, numbers, nesting, any kind at the top."""
     async with trial.store() as store:
@@ -206,6 +218,7 @@ CHECKS: tuple[Check, ...] = tuple(
         each_to_one,
         oldest_first,
         queues_are_apart,
+        messages_name_nothing,
         values_are_kept,
         large_is_kept,
         other_than_json_is_refused,

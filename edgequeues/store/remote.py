@@ -46,8 +46,9 @@ class RemoteStore:
         """See QueueStore."""
         dxn, data = base.address(self._space, queue), base.encode(message)
         base.check_key(idempotency_key)
+        entry = NewEntry(data, idempotency_key=idempotency_key, plain=True)
         with _told():
-            answer = await self._client.push(str(dxn), [NewEntry(data, idempotency_key=idempotency_key)])
+            answer = await self._client.push(str(dxn), [entry])
         [made] = answer.results
         return id_of(dxn, made.id)
 

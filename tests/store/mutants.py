@@ -242,3 +242,14 @@ class RemembersKeysForEver(Mutant):
             made = await super().enqueue(queue, message, idempotency_key)
             self.made[queue, idempotency_key] = made
         return self.made[queue, idempotency_key]
+
+
+class TrustsTheMessage(Mutant):
+    """What a message calls its id is taken for a key."""
+
+    fails = ("messages_name_nothing",)
+
+    async def enqueue(self, queue: str, message: object, idempotency_key: str | None = None) -> str:
+        if isinstance(message, dict) and isinstance(message.get("id"), str):
+            idempotency_key = message["id"]
+        return await super().enqueue(queue, message, idempotency_key)

@@ -39,6 +39,8 @@ app bench {
   }
 }
 """
+QUEUE = "/v1/dxn:queue:bench:Incoming"
+TITLE = b"x" * 100
 EVENT = b'{"event":{"id":"%d-%d","event_type":"incident.triggered","data":{"title":"%b"}}}'
 MESSAGE = b'{"entries":[{"data":{"payload":%b,"headers":{},"source_ip":"127.0.0.1","received_at":1}}]}'
 INCIDENT = {"get": {"expr": {"var": {"input": {"field": "payload"}}}, "path": ["incident", "urgency"]}}
@@ -54,7 +56,7 @@ SAMPLE: dict[str, Any] = {
 def measure(rig: Rig) -> Iterator[Figure]:
     """Webhooks beside pushes, in turn; then the expression."""
     yield from _expression(rig)
-    with _secret(), rig.place() as folder, quiet_collector():
+    with secret(), rig.place() as folder, quiet_collector():
         file = folder / "bench.spec"
         file.write_text(SPEC)
         options = ("--spec", str(file), "--secrets-env", VARIABLE)
@@ -64,8 +66,8 @@ def measure(rig: Rig) -> Iterator[Figure]:
             found = rig.rounds(
                 rig.pick(3, 2, 1),
                 {
-                    "webhooks": lambda: _load(ours, _webhooks(next(rounds), count), 202),
-                    "pushes": lambda: _load(ours, _pushes(next(rounds), count), 200),
+                    "webhooks": lambda: load(ours, webhooks(next(rounds), count), 202),
+                    "pushes": lambda: load(ours, _pushes(next(rounds), count), 200),
                 },
             )
     rates, pushes = ([one.rate for one in found[name]] for name in ("webhooks", "pushes"))
@@ -78,26 +80,30 @@ def measure(rig: Rig) -> Iterator[Figure]:
     yield figure("hooks", f"signed webhooks, {CONNECTIONS} connections", rates, "webhooks/s", more=more)
 
 
-def _load(ours: served.Served, requests: Iterator[bytes], status: int) -> Load:
+def load(ours: served.Served, requests: Iterator[bytes], status: int) -> Load:
+    """Send them all, as fast as they are answered."""
     return drive(ours.port, requests, connections=CONNECTIONS, status=status, seconds=inf)
 
 
-def _events(round_: int, count: int) -> Iterator[bytes]:
-    return (EVENT % (round_, number, b"x" * 100) for number in range(count))
+def webhooks(round_: int, count: int) -> Iterator[bytes]:
+    """Signed webhooks, all of different events."""
+    return (webhook(round_, number) for number in range(count))
 
 
-def _webhooks(round_: int, count: int) -> Iterator[bytes]:
-    for body in _events(round_, count):
-        signature = "v1=" + hmac.new(SECRET, body, "sha256").hexdigest()
-        yield _post("/hook/alert", body, {"X-PagerDuty-Signature": signature})
+def webhook(round_: int, number: int) -> bytes:
+    """One of them."""
+    body = EVENT % (round_, number, TITLE)
+    signature = "v1=" + hmac.new(SECRET, body, "sha256").hexdigest()
+    return post("/hook/alert", body, {"X-PagerDuty-Signature": signature})
 
 
 def _pushes(round_: int, count: int) -> Iterator[bytes]:
-    for body in _events(round_, count):
-        yield _post("/v1/dxn:queue:bench:Incoming/push", MESSAGE % body, {})
+    for number in range(count):
+        yield post(f"{QUEUE}/push", MESSAGE % (EVENT % (round_, number, TITLE)), {})
 
 
-def _post(path: str, body: bytes, headers: dict[str, str]) -> bytes:
+def post(path: str, body: bytes, headers: dict[str, str]) -> bytes:
+    """A request with a body."""
     return head("POST", path, length=len(body), **headers) + body
 
 
@@ -129,7 +135,7 @@ def _expression(rig: Rig) -> Iterator[Figure]:
 
 
 @contextmanager
-def _secret() -> Iterator[None]:
+def secret() -> Iterator[None]:
     """The secret in this process's environment, and so in the server's."""
     os.environ[VARIABLE] = SECRET.decode()
     try:

@@ -29,6 +29,7 @@ from bench import (
     memory,
     reads,
     spaces,
+    visible,
     work,
     work_delayed,
     work_depth,
@@ -55,6 +56,7 @@ BENCHES: Mapping[str, Callable[[Rig], Iterator[Figure]]] = {
     "work-http": work_http.measure,
     "work-latency": work_latency.measure,
     "hooks": hooks.measure,
+    "visible": visible.measure,
     peers.NAME: peers.measure,
 }
 ON_REQUEST = (peers.NAME,)  # not among all: it fetches what it needs
@@ -74,6 +76,7 @@ QUESTIONS = {
     "work-http": work_http.__doc__,
     "work-latency": work_latency.__doc__,
     "hooks": hooks.__doc__,
+    "visible": visible.__doc__,
     peers.NAME: peers.__doc__,
 }
 FLUSH = "What does a flush cost here?"

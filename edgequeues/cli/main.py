@@ -44,6 +44,7 @@ COMMANDS = {
     "spaces": ("edgequeues.cli.queue:spaces", "List the spaces of a server."),
     "config": ("edgequeues.cli.queue:config", "Show or change the settings of a queue."),
     "spec": ("edgequeues.cli.spec:spec", "Check, show, compare, lay out and apply specs."),
+    "entities": ("edgequeues.cli.entities:entities", "Show what the commands of a space made."),
     "hooks": ("edgequeues.cli.spec_server:hooks", "List the webhooks of a server and their calls."),
     "schedules": ("edgequeues.cli.schedules:schedules", "List the schedules of a space, or run one."),
     "token": ("edgequeues.cli.token:token", "Make, list and revoke access tokens."),

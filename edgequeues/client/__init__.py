@@ -1,6 +1,7 @@
 """The Python client: speaks the native protocol over HTTP and imports nothing of the server."""
 
 from edgequeues.client.api import Client
+from edgequeues.client.entities import Entity, EntityPage, Executed, History
 from edgequeues.client.errors import BadAnswer, ClientError, Refused, ServerError, Unavailable, Unreachable
 from edgequeues.client.events import Subscription
 from edgequeues.client.handling import GiveUp, Handled, Tally, TryAgain
@@ -64,7 +65,10 @@ __all__ = [
     "ConsumerRules",
     "DeadLetter",
     "Ended",
+    "Entity",
+    "EntityPage",
     "Entry",
+    "Executed",
     "Explanation",
     "Failed",
     "Failure",
@@ -72,6 +76,7 @@ __all__ = [
     "GiveUp",
     "Handled",
     "Health",
+    "History",
     "Hook",
     "LetterFilter",
     "LetterPage",

@@ -32,6 +32,8 @@ class NewEntry(Struct, frozen=True):
         queue has it.
     idempotency_key: 1 to 256 characters; a later call with the same key answers as the first did, and does
         nothing.
+    plain: what `data["id"]` and `data["@type"]` say means nothing to the queue: without an `id` or `type` here, the
+        server makes an id up, and there is no type.
     """
 
     data: object
@@ -45,6 +47,7 @@ class NewEntry(Struct, frozen=True):
     due: int | None = None
     delay_ms: int | None = None
     idempotency_key: str | None = None
+    plain: bool = False
 
 
 class Entry(Struct, frozen=True, dict=True):

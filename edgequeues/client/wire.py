@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import quote
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from edgequeues.client import text
 from edgequeues.client.values import ConfigChange, NewEntry, QueueConfig
@@ -170,8 +170,8 @@ class WireNew(Struct, frozen=True, omit_defaults=True):
     """An entry as it is sent."""
 
     data: Raw
-    id: str | None = None
-    type: str | None = None
+    id: str | UnsetType | None = UNSET
+    type: str | UnsetType | None = UNSET
     ttl_ms: int | None = None
     key: str | None = None
     headers: Mapping[str, str] | None = None
@@ -186,11 +186,13 @@ def entry_text(given: object) -> tuple[bytes, bool]:
     """Return the JSON of an entry, and whether it names its object or has an idempotency key."""
     entry = given if isinstance(given, NewEntry) else NewEntry(given)
     data = entry.data
-    has_id = entry.id is not None or (isinstance(data, Mapping) and isinstance(data.get("id"), str))
+    own_id = not entry.plain and isinstance(data, Mapping) and isinstance(data.get("id"), str)
+    has_id = entry.id is not None or own_id
+    unsaid = None if entry.plain else UNSET
     wire = WireNew(
         Raw(text.encode(data)),
-        id=entry.id,
-        type=entry.type,
+        id=unsaid if entry.id is None else entry.id,
+        type=unsaid if entry.type is None else entry.type,
         ttl_ms=entry.ttl_ms,
         key=entry.key,
         headers=entry.headers,

@@ -93,6 +93,12 @@ class EntryNotFound(EdgeQueuesError):
     code = "entry_not_found"
 
 
+class EntityNotFound(EdgeQueuesError):
+    """No command made such an entity here, or one removed it. List those of its type."""
+
+    code = "entity_not_found"
+
+
 class NameTaken(EdgeQueuesError):
     """Another queue of the space has this name, or one that counts as the same in snake_case. Choose another."""
 

@@ -35,11 +35,11 @@ HEADERS_BYTES_MAX = 8 * 1024  # of their compact JSON text
 
 
 class _Sent(Struct, forbid_unknown_fields=True):
-    """An entry of the right form; its values are not judged yet."""
+    """An entry of the right form; its values are not judged yet. id, type: None: whatever the data says of itself."""
 
     data: Raw
-    id: str | UnsetType = UNSET
-    type: str | UnsetType = UNSET
+    id: str | UnsetType | None = UNSET
+    type: str | UnsetType | None = UNSET
     ttl_ms: TtlMs | UnsetType = UNSET
     key: str | UnsetType = UNSET
     headers: dict[str, str] | UnsetType = UNSET
@@ -140,9 +140,9 @@ def _quotes(sent: _Sent) -> int:
     """
     quotes = 2 + bytes(sent.data).count(b'"')
     if sent.id is not UNSET:
-        quotes += 4
+        quotes += 2 if sent.id is None else 4
     if sent.type is not UNSET:
-        quotes += 4
+        quotes += 2 if sent.type is None else 4
     if sent.ttl_ms is not UNSET:
         quotes += 2
     if sent.key is not UNSET:
@@ -215,6 +215,10 @@ def _string(name: str, value: bytes) -> str:
     return string
 
 
+def _string_or_null(name: str, value: bytes) -> str | None:
+    return None if value == b"null" else _string(name, value)
+
+
 def _integer(name: str, value: bytes) -> int:
     decoder, low, high = _INTEGERS[name]
     try:
@@ -237,8 +241,8 @@ def _strings(name: str, value: bytes) -> dict[str, str]:
 
 _READERS: dict[str, Callable[[str, bytes], Any]] = {
     "data": _data,
-    "id": _string,
-    "type": _string,
+    "id": _string_or_null,
+    "type": _string_or_null,
     "ttl_ms": _integer,
     "priority": _integer,
     "due": _integer,
@@ -329,10 +333,12 @@ def _own_string(value: bytes) -> Any:
     return json.loads(value) if value.startswith(b'"') else None
 
 
-def _agreed(field: str, option: str | UnsetType, place: str, own: Any) -> str | None:
+def _agreed(field: str, option: str | UnsetType | None, place: str, own: Any) -> str | None:
     """The option, else what the data says of itself if that is a string. Raises InvalidRequest if they differ."""
     if option is UNSET:
         return own if isinstance(own, str) else None
+    if option is None:
+        return None
     if isinstance(own, str) and own != option:
         raise InvalidRequest(f".{field}: {shown(option)}, but {place} is {shown(own)}")
     return option

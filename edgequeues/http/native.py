@@ -9,6 +9,7 @@ from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import InvalidRequest
 from edgequeues.http import (
     codec,
+    entities,
     envelope,
     nodes,
     params,
@@ -51,6 +52,7 @@ def dialect(router: Router, waits: Waits, held: Specs, *, body_bytes_max: int = 
         *nodes.routes(router, waits),
         *specs.routes(held),
         *schedules.routes(router),
+        *entities.routes(router),
     ]
     return Dialect("native", ("/v1/",), table, problems.refuse)
 

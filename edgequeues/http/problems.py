@@ -102,6 +102,7 @@ TABLE: dict[type[Exception], Fault] = {
     core.VersionAhead: _mistake(400, core.VersionAhead, "Version too far ahead"),
     core.QueueNotFound: _mistake(404, core.QueueNotFound, "No such queue"),
     core.EntryNotFound: _mistake(404, core.EntryNotFound, "No such object"),
+    core.EntityNotFound: _mistake(404, core.EntityNotFound, "No such entity"),
     core.NameTaken: _mistake(409, core.NameTaken, "Name taken"),
     core.ConfigConflict: _mistake(409, core.ConfigConflict, "Setting is fixed"),
     core.RouteNotFound: _mistake(404, core.RouteNotFound, "No such path"),

@@ -76,3 +76,4 @@ class EffectVerbs(SpaceBase):
         home = self._home()
         home.position += 1
         entities.record(self.db, Receipt(home.position, *done, command, *cause, at))
+        self._alarm_in(entities.RECEIPTS_KEPT_MS)

@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 import apsw
 
+RECEIPTS_KEPT_MS = 90 * 86_400_000
+PAGE_BYTES_MAX = 4 * 1024 * 1024  # of attributes; the entity that goes beyond ends its page
+
 DDL = """
 CREATE TABLE entities (
   entity_type TEXT    NOT NULL,
@@ -41,6 +44,14 @@ HISTORY = (
     " ORDER BY receipt_id LIMIT ?"
 )
 
+ANY = "SELECT 1 FROM command_receipts WHERE entity_type = ? AND entity_id = ? LIMIT 1"
+# Receipts are as old as their numbers say: looking at the lowest of them is looking at the oldest.
+SWEEP = (
+    "DELETE FROM command_receipts WHERE executed_ts <= ? AND receipt_id IN"
+    " (SELECT receipt_id FROM command_receipts WHERE receipt_id > 0 ORDER BY receipt_id LIMIT ?)"
+)
+OLDEST = "SELECT executed_ts FROM command_receipts WHERE receipt_id > 0 ORDER BY receipt_id LIMIT 1"
+
 
 class Entity(NamedTuple):
     """A thing that commands act on. attributes: JSON object. created, updated: unix ms."""
@@ -73,9 +84,23 @@ def get(db: apsw.Connection, entity_type: str, entity_id: str) -> Entity | None:
     return None if row is None else Entity(*row)
 
 
-def page(db: apsw.Connection, entity_type: str, after: str, limit: int) -> list[Entity]:
-    """Up to `limit` entities of a type, by id from above `after`."""
-    return [Entity(*row) for row in db.execute(PAGE, (entity_type, after, limit))]
+def page(db: apsw.Connection, entity_type: str, after: str, limit: int) -> tuple[list[Entity], bool]:
+    """Up to `limit` entities of a type, or about PAGE_BYTES_MAX of them, by id from above `after`.
+
+    The second value: is there a further one?
+    """
+    found: list[Entity] = []
+    room = PAGE_BYTES_MAX
+    cursor = db.execute(PAGE, (entity_type, after, limit + 1))
+    try:
+        for row in cursor:  # row by row: a page of the largest would be gigabytes
+            if room <= 0 or len(found) == limit:
+                return found, True
+            found.append(Entity(*row))
+            room -= len(found[-1].attributes)
+    finally:
+        cursor.close()  # a half-read statement would keep the transaction from committing
+    return found, False
 
 
 def put(db: apsw.Connection, entity: Entity) -> None:
@@ -96,3 +121,19 @@ def record(db: apsw.Connection, receipt: Receipt) -> None:
 def history(db: apsw.Connection, entity_type: str, entity_id: str, after: int, limit: int) -> list[Receipt]:
     """Up to `limit` commands on an entity, the oldest first, from above receipt `after`."""
     return [Receipt(*row) for row in db.execute(HISTORY, (entity_type, entity_id, after, limit))]
+
+
+def has_history(db: apsw.Connection, entity_type: str, entity_id: str) -> bool:
+    """Is there a receipt of a command on this entity?"""
+    return db.execute(ANY, (entity_type, entity_id)).get is not None
+
+
+def sweep(db: apsw.Connection, at: int, limit: int) -> None:
+    """Forget up to `limit` receipts that were written RECEIPTS_KEPT_MS before unix ms `at`, or earlier."""
+    db.execute(SWEEP, (at - RECEIPTS_KEPT_MS, limit))
+
+
+def soonest(db: apsw.Connection) -> int | None:
+    """Unix ms at which the time of the next receipt is over."""
+    oldest: int | None = db.execute(OLDEST).get
+    return None if oldest is None else oldest + RECEIPTS_KEPT_MS

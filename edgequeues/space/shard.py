@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from edgequeues.core import leases
 from edgequeues.models import LEASE_MS_MAX
-from edgequeues.space import attempts, consumers, dedup, deliveries, queues, rates, results, retention, store
+from edgequeues.space import (
+    attempts,
+    consumers,
+    dedup,
+    deliveries,
+    entities,
+    queues,
+    rates,
+    results,
+    retention,
+    store,
+)
 from edgequeues.space.calling_verbs import CallingVerbs
 from edgequeues.space.dead_verbs import DeadVerbs
+from edgequeues.space.entity_verbs import EntityVerbs
 from edgequeues.space.hook_verbs import HookVerbs
 from edgequeues.space.ingest_verbs import IngestVerbs
 from edgequeues.space.log_verbs import LogVerbs
@@ -19,7 +31,9 @@ TIDY_PAUSE_MS = 60_000
 TIDY_ROWS = 1_000  # of what is only remembered for a while, removed in one turn
 
 
-class SpaceShard(LogVerbs, CallingVerbs, HookVerbs, WorkVerbs, DeadVerbs, SpecVerbs, IngestVerbs):
+class SpaceShard(
+    LogVerbs, CallingVerbs, HookVerbs, WorkVerbs, DeadVerbs, SpecVerbs, IngestVerbs, EntityVerbs
+):
     """The queues of one space."""
 
     # -- life -------------------------------------------------------------------------------------------
@@ -89,11 +103,12 @@ class SpaceShard(LogVerbs, CallingVerbs, HookVerbs, WorkVerbs, DeadVerbs, SpecVe
         return bool(found and consumers.filling(self.db, 1))
 
     def _tidy(self, at: int) -> None:
-        """Forget keys and leases whose time is over."""
+        """Forget keys, results, leases and receipts whose time is over."""
         dedup.sweep(self.db, at, TIDY_ROWS)
         results.sweep(self.db, at, TIDY_ROWS)
         rates.sweep(self.db, at * 1_000, TIDY_ROWS)
+        entities.sweep(self.db, at, TIDY_ROWS)
         attempts.sweep(self.db, at - LEASE_MS_MAX, TIDY_ROWS)
-        for soonest in (dedup.soonest(self.db), results.soonest(self.db), rates.soonest(self.db)):
+        for soonest in (each.soonest(self.db) for each in (dedup, results, rates, entities)):
             if soonest is not None:
                 self._alarm_in(max(soonest - at, TIDY_PAUSE_MS))

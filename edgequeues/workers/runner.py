@@ -140,13 +140,22 @@ def looking(ref: Ref[SpaceShard]) -> LookUp:
 async def open_runner(
     router: Router, executors: Executors, *, processes: int, requests: int
 ) -> AsyncIterator[None]:
-    """Have commands carried out for as long as the block lasts. processes, requests: at once, at most."""
+    """Have commands carried out for as long as the block lasts. processes, requests: at once, at most.
+
+    What the block raises leaves it as it is, not in a group.
+    """
     runner = CommandRunner(router, executors)
+    failed: Exception | None = None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(runner.serve, "python", processes)
         nursery.start_soon(runner.serve, "http", requests)
-        yield
+        try:
+            yield
+        except Exception as error:
+            failed = error
         nursery.cancel_scope.cancel()
+    if failed is not None:
+        raise failed
 
 
 async def _later(names: Names, name: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from bench import main
 from bench.figures import Against, figure, quantile
 
-STARTS_SERVERS = ("http", "http-memory", "work-http", "work-latency", "hooks")
+STARTS_SERVERS = ("http", "http-memory", "work-http", "work-latency", "hooks", "visible")
 EVERY = [
     pytest.param(name, marks=pytest.mark.slow if name in STARTS_SERVERS else ())
     for name in main.BENCHES

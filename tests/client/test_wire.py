@@ -50,6 +50,16 @@ def test_an_append_may_be_repeated_only_if_every_entry_names_its_id(
     assert wire.append(Q, entries).repeatable is repeatable
 
 
+def test_a_plain_entry_says_that_what_the_data_calls_itself_means_nothing() -> None:
+    entry = NewEntry({"id": "a", "@type": "t"}, plain=True)
+    call = wire.append(Q, [entry])
+    assert call.body == b'{"entries":[{"data":{"id":"a","@type":"t"},"id":null,"type":null}]}'
+    assert not call.repeatable
+    named = wire.append(Q, [NewEntry({"n": 1}, id="x", type="t", plain=True)])
+    assert named.body == b'{"entries":[{"data":{"n":1},"id":"x","type":"t"}]}'
+    assert named.repeatable
+
+
 def test_an_append_of_null_data_still_sends_it() -> None:
     assert wire.append(Q, [None]).body == b'{"entries":[{"data":null}]}'
 

@@ -42,8 +42,10 @@ class Way(httpx.AsyncBaseTransport):
 
 
 @asynccontextmanager
-async def serving(folder: Path) -> AsyncIterator[tuple[Client, Way]]:
-    async with open_app(folder, clock=TrioClock(), disk=InlineDisk(), randomness=random.Random(1)) as server:
+async def serving(folder: Path, clock: TrioClock | None = None) -> AsyncIterator[tuple[Client, Way]]:
+    async with open_app(
+        folder, clock=clock or TrioClock(), disk=InlineDisk(), randomness=random.Random(1)
+    ) as server:
         way = Way(server)
         async with Client("", transport=Transport("http://127.0.0.1:8700", transport=way)) as client:
             yield client, way

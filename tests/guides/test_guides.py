@@ -13,6 +13,8 @@ from types import ModuleType
 
 import pytest
 
+from edgequeues.store import Options
+from edgequeues.store.conformance import CHECKS
 from shards.limits import MIB, Limits
 from tests.house import tree
 
@@ -51,3 +53,13 @@ def test_the_guide_lists_every_limit_with_its_default() -> None:
     rows = re.findall(r"^\| `(\w+)` \| ([\d.]+)( MiB)? \|", tree.text("docs/guides/shards.md"), re.MULTILINE)
     listed = {name: float(value) * (MIB if unit else 1) for name, value, unit in rows}
     assert listed == dataclasses.asdict(Limits())
+
+
+def test_the_guide_lists_every_check_of_a_store_with_its_claim_and_every_option_with_its_default() -> None:
+    page = tree.text("docs/guides/store.md")
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", page[page.index("| check | claim |") :], re.MULTILINE)
+    assert rows == [(check.name, check.claim) for check in CHECKS]
+    options = dict(re.findall(r"^\| `(\w+)` \| ([\d,]+|none) \| ", page, re.MULTILINE))
+    known = Options()
+    defaults = {name: getattr(known, name) for name in Options.__struct_fields__}
+    assert options == {name: "none" if value is None else f"{value:,}" for name, value in defaults.items()}

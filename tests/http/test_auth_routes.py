@@ -60,6 +60,9 @@ NEEDED: dict[tuple[str, str], Verb | None] = {
     ("GET", "/v1/spaces/{space}/specs/{app}"): "spec",
     ("PUT", "/v1/spaces/{space}/specs/{app}"): "spec",
     ("DELETE", "/v1/spaces/{space}/specs/{app}"): "spec",
+    ("GET", "/v1/spaces/{space}/entities/{entity_type}"): "read",
+    ("GET", "/v1/spaces/{space}/entities/{entity_type}/{entity_id}"): "read",
+    ("GET", "/v1/spaces/{space}/entities/{entity_type}/{entity_id}/history"): "read",
     ("GET", "/v1/spaces"): "list",
     ("GET", "/v1/spaces/{space}/queues"): "list",
     ("POST", "/spaces/{tag}/{space}/queue/{queue}"): "append",
@@ -127,6 +130,8 @@ async def test_a_route_needs_its_verb_and_no_other(
         consumer="c",
         app="ops",
         schedule="tick",
+        entity_type="Incident",
+        entity_id="i1",
     )
     only, others = world.token(verb), world.token(*(one for one in VERBS if one != verb))
     client = await world.open()

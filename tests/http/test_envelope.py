@@ -257,7 +257,8 @@ def test_any_other_name_may_come_twice_in_data() -> None:
         ('{"data":1,"idempotency_key":""}', InvalidId, "idempotency key '': empty, character 1 is missing"),
         (r'{"data":1,"a b\u0000":1}', InvalidRequest, r"'a b\x00': unknown field"),
         (r'{"data":1,"\ud83d":1}', InvalidRequest, r"'\ud83d': unknown field"),
-        ('{"data":1,"id":null}', InvalidRequest, "id: expected a string"),
+        ('{"data":1,"id":1}', InvalidRequest, "id: expected a string"),
+        ('{"data":1,"key":null}', InvalidRequest, "key: expected a string"),
         ('{"data":1,"type":1}', InvalidRequest, "type: expected a string"),
         ('{"data":1,"key":["a"]}', InvalidRequest, "key: expected a string"),
         ('{"data":1,"if_version":1}', InvalidRequest, "if_version: expected a string"),
@@ -385,3 +386,10 @@ def test_a_line_is_one_json_text() -> None:
     for line in (b"", b" ", b'{"data":1}{"data":2}', b'{"data":1', b'{"data":"\xff"}', b'{"data":1}\x00'):
         with pytest.raises(InvalidJson, match=r"^byte \d+: "):
             envelope.entry(line)
+
+
+@pytest.mark.parametrize("beside", ["", ',"key":"\\u0041"'])
+def test_null_for_an_id_or_a_type_is_none_whatever_the_data_says(beside: str) -> None:
+    line = '{"data":{"id":"no id","@type":"t"},"id":null,"type":null' + beside + "}"
+    found = envelope.entry(line.encode())
+    assert (found.object_id, found.type) == (None, None)

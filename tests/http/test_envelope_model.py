@@ -51,8 +51,8 @@ datas = st.recursive(
 options = st.fixed_dictionaries(
     {"data": datas},
     optional={
-        "id": strings,
-        "type": strings,
+        "id": strings | st.just("null"),
+        "type": strings | st.just("null"),
         "key": strings,
         "headers": object_of(st.sampled_from(["a", "b", "\\ud83d"]), strings) | scalars,
         "if_version": strings | st.just(f'"{VERSION}"'),
@@ -95,10 +95,11 @@ def model(line: str, data: str) -> NewEntry:
     if isinstance(value, dict):
         reject_duplicates(json.loads(data, object_pairs_hook=lambda pairs: pairs), ("id", "@type"))
     for name in ("id", "type", "key", "if_version", "idempotency_key"):
-        if not isinstance(sent.get(name, ""), str):
+        null_allowed = name in ("id", "type") and name in sent and sent[name] is None
+        if not (null_allowed or isinstance(sent.get(name, ""), str)):
             raise Wrong
     for name, own in (("id", own_string(value, "id")), ("type", own_string(value, "@type"))):
-        if own is not None and sent.setdefault(name, own) != own:
+        if own is not None and sent.setdefault(name, own) not in (own, None):
             raise Wrong
     for name, (low, high) in INTEGERS.items():
         if name in sent and (type(sent[name]) is not int or not low <= sent[name] <= high):

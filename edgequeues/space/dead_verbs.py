@@ -7,16 +7,17 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from edgequeues.models import ENTRIES_MAX, ENTRY_BYTES_MAX, Entry
 from edgequeues.models_letters import LetterFilter, Replayed
-from edgequeues.space import deadletters, letters, log, retention
+from edgequeues.space import audit, deadletters, letters, log, retention
 from edgequeues.space.base import SpaceBase
 from edgequeues.space.deadletters import START, DeadLetter, Place, Replay, Search, Summary
 from edgequeues.space.letters import Envelope
 from edgequeues.space.log import Victim
 from edgequeues.space.queues import Queue
+from edgequeues.space.watched import told
 from shards.shard import grows, reads
 
 LOOKED_AT = 2_000  # dead letters that one turn compares with a filter
@@ -122,7 +123,9 @@ class DeadVerbs(SpaceBase):
             if room > 0:
                 places.append(place)
             room -= size
-        return unknown + self._replay(row, self._pairs(places), per_second)
+        results = self._replay(row, self._pairs(places), per_second)
+        self._record_replays(row, results, per_second=per_second)
+        return unknown + results
 
     @grows
     def replay_some(
@@ -143,7 +146,9 @@ class DeadVerbs(SpaceBase):
             bytes_max=ENTRY_BYTES_MAX,
         )
         pairs = self._pairs([place for place, _ in found.places])
-        return Replays(found.resume, search.through, self._replay(row, pairs, ask.per_second))
+        results = self._replay(row, pairs, ask.per_second)
+        self._record_replays(row, results, filter=said(ask.wanted), per_second=ask.per_second)
+        return Replays(found.resume, search.through, results)
 
     def purge_letters(
         self, queue: str, wanted: LetterFilter, after: Place = START, through: int | None = None
@@ -159,8 +164,19 @@ class DeadVerbs(SpaceBase):
             letters_max=ENTRIES_MAX,
             bytes_max=retention.SWEEP_BYTES,
         )
-        self._drop(row, [Victim(place.position, size, False) for place, size in found.places])
+        victims = [Victim(place.position, size, False) for place, size in found.places]
+        ids = deadletters.among(self.db, [one.position for one in victims[: audit.TOLD_MAX]])
+        self._drop(row, victims)
+        if victims:
+            self._record("delete_letters", row, count=len(victims), ids=ids, filter=said(wanted))
         return Matched(found.resume, search.through, len(found.places))
+
+    def _record_replays(self, row: Queue, results: Sequence[Replayed], **how: object) -> None:
+        """Have it on record which messages were made now; nothing where none was."""
+        made = {one.id: one.message for one in results if one.outcome == "replayed"}
+        if made:
+            first = dict(told(made.items()))
+            self._record("replay", row, count=len(made), messages=first, **how)
 
     def _search(self, row: Queue, wanted: LetterFilter, through: int | None) -> Search:
         source = None if wanted.queue is None else self._find(wanted.queue)
@@ -224,3 +240,8 @@ class DeadVerbs(SpaceBase):
         desk.cancel([Victim(entry.position, 0, False) for entry, _ in fresh])
         self._worked(desk)
         return [one.id for one in made]
+
+
+def said(wanted: LetterFilter) -> dict[str, object]:
+    """What a filter says, without what it leaves open."""
+    return {name: value for name, value in asdict(wanted).items() if value not in (None, ())}

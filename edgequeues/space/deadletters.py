@@ -79,6 +79,7 @@ REPLAYED_AMONG = (
     "SELECT entry_id FROM dead_letters WHERE entry_id IN (SELECT value FROM json_each(?))"
     " AND replayed_ts IS NOT NULL"
 )
+AMONG = f"SELECT e.object_id {_JOIN} WHERE l.entry_id IN (SELECT value FROM json_each(?))"
 SUMMARIES = (
     "SELECT entry_id, error, attempts, first_seen_ts, last_seen_ts, source_name FROM dead_letters"
     " WHERE entry_id IN (SELECT value FROM json_each(?))"
@@ -302,6 +303,12 @@ def replayed_among(db: apsw.Connection, positions: Sequence[int]) -> set[int]:
     """Those of these positions at which there is a dead letter of which a message was made."""
     rows: list[tuple[Any, ...]] = db.execute(REPLAYED_AMONG, (json.dumps(positions),)).fetchall()
     return {position for (position,) in rows}
+
+
+def among(db: apsw.Connection, positions: Sequence[int]) -> list[str]:
+    """Ids of those of the entries at these positions that are dead letters."""
+    rows: list[tuple[Any, ...]] = db.execute(AMONG, (json.dumps(positions),)).fetchall()
+    return [object_id for (object_id,) in rows]
 
 
 def last_due(db: apsw.Connection, queue_id: str) -> int | None:

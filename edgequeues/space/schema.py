@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from edgequeues.space import (
     attempts,
+    audit,
     consumers,
     deadletters,
     dedup,
@@ -29,5 +30,5 @@ MIGRATIONS: tuple[str, ...] = (
     + deadletters.DDL
     + dedup.DDL,
     queues.STEP_3 + deadletters.STEP_3 + results.DDL,
-    queues.STEP_4 + entities.DDL,
+    queues.STEP_4 + entities.DDL + audit.DDL,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from edgequeues.core import leases
 from edgequeues.models import LEASE_MS_MAX
-from edgequeues.space import attempts, consumers, dedup, deliveries, queues, results, retention, store
+from edgequeues.space import attempts, audit, consumers, dedup, deliveries, queues, results, retention, store
 from edgequeues.space.calling_verbs import CallingVerbs
 from edgequeues.space.dead_verbs import DeadVerbs
 from edgequeues.space.hook_verbs import HookVerbs
@@ -92,6 +92,7 @@ class SpaceShard(LogVerbs, CallingVerbs, HookVerbs, WorkVerbs, DeadVerbs, SpecVe
         dedup.sweep(self.db, at, TIDY_ROWS)
         results.sweep(self.db, at, TIDY_ROWS)
         attempts.sweep(self.db, at - LEASE_MS_MAX, TIDY_ROWS)
-        for soonest in (dedup.soonest(self.db), results.soonest(self.db)):
+        audit.sweep(self.db, at, TIDY_ROWS)
+        for soonest in (dedup.soonest(self.db), results.soonest(self.db), audit.soonest(self.db)):
             if soonest is not None:
                 self._alarm_in(max(soonest - at, TIDY_PAUSE_MS))

@@ -14,6 +14,7 @@ from edgequeues.space import consumers, deadletters, deliveries, log, queues, re
 from edgequeues.space.base import DEFAULT, SpaceBase
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.queues import Queue
+from edgequeues.space.watched import told
 from edgequeues.spec import planning
 from edgequeues.spec.ir import QueueSpec, Spec
 from edgequeues.spec.planning import Plan
@@ -47,6 +48,9 @@ class SpecVerbs(SpaceBase):
         if not dry_run:
             self._pass()
             self._carry_out(spec.app, plans, gone)
+            done = told(one for one in changes if one.change != "same")
+            holds = spec.queues or spec.webhooks or spec.commands
+            self._record("apply_spec" if holds else "remove_spec", app=spec.app, queues=done)
         return Applied(spec.app, changes, [row.queue_id for row in gone])
 
     def _carry_out(self, app: str, plans: dict[str, Plan], gone: list[Queue]) -> None:

@@ -9,15 +9,16 @@ from itertools import groupby
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from edgequeues.models import ENTRIES_MAX, ENTRY_BYTES_MAX, Entry
+from edgequeues.models import ENTRIES_MAX, ENTRY_BYTES_MAX, Entry, NewEntry
 from edgequeues.models_letters import LetterFilter, Replayed
 from edgequeues.space import audit, deadletters, letters, log, retention
 from edgequeues.space.base import SpaceBase
-from edgequeues.space.deadletters import START, DeadLetter, Place, Replay, Search, Summary
+from edgequeues.space.deadletters import START, DeadLetter, Holds, Place, Replay, Search, Summary
 from edgequeues.space.letters import Envelope
 from edgequeues.space.log import Victim
 from edgequeues.space.queues import Queue
 from edgequeues.space.watched import told
+from edgequeues.spec.conditions import condition
 from shards.shard import grows, reads
 
 LOOKED_AT = 2_000  # dead letters that one turn compares with a filter
@@ -182,7 +183,15 @@ class DeadVerbs(SpaceBase):
         source = None if wanted.queue is None else self._find(wanted.queue)
         at, last = self._time(), row.tail if through is None else through
         source_id = None if source is None else source.queue_id
-        return Search(row.queue_id, wanted, source_id, last, at, retention.aged_ts(row, at))
+        aged_ts = retention.aged_ts(row, at)
+        return Search(row.queue_id, wanted, source_id, last, at, aged_ts, self._holds(wanted, source, at))
+
+    def _holds(self, wanted: LetterFilter, source: Queue | None, at: int) -> Holds | None:
+        """Whether the expression of a filter holds for a letter; None: it has none. Raises InvalidRequest."""
+        if wanted.where is None:
+            return None
+        holds = condition(wanted.where, None if source is None else source.rules)
+        return lambda entry, letter: holds(entry.data, letters.known(entry, letter), at)
 
     def _pairs(self, places: Sequence[Place]) -> list[Pair]:
         """The dead letters at these places, in this order."""
@@ -223,11 +232,20 @@ class DeadVerbs(SpaceBase):
         return [results[entry.id] for entry, _ in found]
 
     def _remake(
-        self, row: Queue, source: Queue, fresh: Sequence[Pair], dues: Sequence[int | None]
+        self,
+        row: Queue,
+        source: Queue,
+        fresh: Sequence[Pair],
+        dues: Sequence[int | None],
+        messages: Sequence[NewEntry] = (),
     ) -> list[str]:
-        """Put them where they came from, and note it; the ids of the new messages."""
+        """Put them where they came from, and note it; the ids of the new messages.
+
+        messages: to be put there instead, one for each.
+        """
         at = self._time()
-        entries = [letters.again(entry, due) for (entry, _), due in zip(fresh, dues, strict=True)]
+        again = [letters.again(entry, due) for (entry, _), due in zip(fresh, dues, strict=True)]
+        entries = messages or again
         made = self._put(source, entries, limited=False).results
         replays = []
         for (entry, letter), one, due in zip(fresh, made, dues, strict=True):

@@ -14,6 +14,7 @@ from edgequeues.space import (
     dedup,
     deliveries,
     entities,
+    kinship,
     log,
     queues,
     results,
@@ -30,5 +31,5 @@ MIGRATIONS: tuple[str, ...] = (
     + deadletters.DDL
     + dedup.DDL,
     queues.STEP_3 + deadletters.STEP_3 + results.DDL,
-    queues.STEP_4 + entities.DDL + audit.DDL,
+    queues.STEP_4 + kinship.STEP_4 + entities.DDL + audit.DDL,
 )

@@ -6,20 +6,21 @@ from edgequeues.core import leases
 from edgequeues.models import LEASE_MS_MAX
 from edgequeues.space import attempts, audit, consumers, dedup, deliveries, queues, results, retention, store
 from edgequeues.space.calling_verbs import CallingVerbs
-from edgequeues.space.dead_verbs import DeadVerbs
 from edgequeues.space.hook_verbs import HookVerbs
 from edgequeues.space.ingest_verbs import IngestVerbs
 from edgequeues.space.log_verbs import LogVerbs
+from edgequeues.space.overview import Overview
 from edgequeues.space.spec_verbs import SpecVerbs
 from edgequeues.space.timed import UNREAD
 from edgequeues.space.work_verbs import WorkVerbs
+from edgequeues.space.workbench import Workbench
 
 FILLED_TOGETHER = 10  # consumers that share the entries one turn gives to new ones
 TIDY_PAUSE_MS = 60_000
 TIDY_ROWS = 1_000  # of what is only remembered for a while, removed in one turn
 
 
-class SpaceShard(LogVerbs, CallingVerbs, HookVerbs, WorkVerbs, DeadVerbs, SpecVerbs, IngestVerbs):
+class SpaceShard(LogVerbs, CallingVerbs, HookVerbs, WorkVerbs, Workbench, SpecVerbs, IngestVerbs, Overview):
     """The queues of one space."""
 
     # -- life -------------------------------------------------------------------------------------------

@@ -178,6 +178,10 @@ class Specs:
         """The specs that hold in a space, by app."""
         return [held for (name, _), held in sorted(self._held.items()) if name == space]
 
+    def spaces(self) -> list[str]:
+        """The spaces in which specs hold, in order."""
+        return sorted({space for space, _ in self._held})
+
     def hooks(self) -> list[HookInfo]:
         """All webhooks, by name."""
         return [_info(name, held) for name, held in sorted(self._by_name.items())]

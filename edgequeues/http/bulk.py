@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from edgequeues.core.who import Who
 from edgequeues.http.reading import patiently
 from edgequeues.http.waits import Waits
@@ -33,6 +35,14 @@ class Heap(NamedTuple):
     wanted: LetterFilter
 
 
+class Outcome(Struct, frozen=True):
+    """What became of letters that were to be replayed, and the first of them. more: were some left for later?"""
+
+    totals: dict[str, int]
+    more: bool
+    results: list[Replayed]
+
+
 class Bulk:
     """What one request does with dead letters of a space. `waits` ends it between turns when the server stops."""
 
@@ -55,7 +65,7 @@ class Bulk:
 
     async def replay(
         self, heaps: Sequence[Heap], limit: int = sys.maxsize, per_second: float | None = None
-    ) -> dict[str, object]:
+    ) -> Outcome:
         """Replay to the end, or until `limit` were, or the pace leads too far; tell the first ENTRIES_MAX."""
         totals, first, more = Counter[str](), list[Replayed](), False
 
@@ -75,7 +85,7 @@ class Bulk:
         for heap in heaps:
             await self._walk(partial(step, heap))
         counts = {name: totals[name] for name in ("replayed", "no_queue", "later", "invalid")}
-        return {"totals": counts, "more": more or totals["later"] > 0, "results": first}
+        return Outcome(counts, more or totals["later"] > 0, first)
 
     async def preview(self, heaps: Sequence[Heap]) -> tuple[int, list[tuple[Entry, Envelope]]]:
         """Count what would be replayed, and give the first few."""

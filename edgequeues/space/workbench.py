@@ -4,6 +4,7 @@ send them again as they were or otherwise. Each is one turn.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -19,6 +20,7 @@ from edgequeues.space.deadletters import DeadLetter, Place
 from edgequeues.space.letters import Envelope
 from edgequeues.space.log import Victim
 from edgequeues.space.queues import Queue
+from edgequeues.space.watched import told
 from edgequeues.spec import trying
 from edgequeues.spec.ir import Mapping
 from edgequeues.spec.trying import Trial
@@ -40,6 +42,13 @@ class Found(Struct, frozen=True):
 
     letters: list[tuple[Entry, DeadLetter]]
     resume: int | None
+
+
+class Sorted(Struct, frozen=True):
+    """Ids of dead letters, by the queue in which they lie, and those of none."""
+
+    by_queue: dict[str, list[str]]
+    unknown: list[str]
 
 
 class Kin(Struct, frozen=True):
@@ -147,6 +156,20 @@ class Workbench(DeadVerbs):
                 return row, entry, letter
         raise EntryNotFound(f"dead letter {object_id} of queue {queue}")
 
+    @reads
+    def sort_letters(self, queue: str, object_ids: Sequence[str]) -> Sorted:
+        """Dead letters by the queue in which they lie. Raises QueueNotFound."""
+        by_queue: dict[str, list[str]] = {}
+        unknown = []
+        for one in object_ids:
+            try:
+                row, _, _ = self._letter(queue, one)
+            except EntryNotFound:
+                unknown.append(one)
+            else:
+                by_queue.setdefault(row.queue_id, []).append(one)
+        return Sorted(by_queue, unknown)
+
     # -- kin --------------------------------------------------------------------------------------------
 
     def _forerunners(self, letter: DeadLetter) -> list[Kin]:
@@ -216,6 +239,16 @@ class Workbench(DeadVerbs):
         row, entry, _ = self._letter(queue, object_id)
         self._drop(row, [Victim(entry.position, len(entry.data.encode()), False)])
         self._record("delete_letters", row, count=1, ids=[object_id])
+
+    def delete_letters(self, queue: str, object_ids: Sequence[str]) -> int:
+        """Delete dead letters; those that are not there count 0. Raises QueueNotFound."""
+        some = self.sort_letters(queue, object_ids).by_queue
+        for queue_id, named in some.items():
+            row, at = self._require(queue_id), self._time()
+            aged_ts = retention.aged_ts(row, at)
+            self._drop(row, log.named(self.db, queue_id, named, at=at, aged_ts=aged_ts))
+            self._record("delete_letters", row, count=len(named), ids=told(named))
+        return sum(map(len, some.values()))
 
     @reads
     def try_letter(

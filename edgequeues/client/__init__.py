@@ -1,5 +1,6 @@
 """The Python client: speaks the native protocol over HTTP and imports nothing of the server."""
 
+from edgequeues.client.admin import Actor, AuditPage, AuditRecord, InspectedLetter, Kin, Misfit, Trial
 from edgequeues.client.api import Client
 from edgequeues.client.errors import BadAnswer, ClientError, Refused, ServerError, Unavailable, Unreachable
 from edgequeues.client.events import Subscription
@@ -47,10 +48,13 @@ from edgequeues.client.values import (
 from edgequeues.client.worker import Worker
 
 __all__ = [
+    "Actor",
     "Answered",
     "AppendAnswer",
     "Appended",
     "Applied",
+    "AuditPage",
+    "AuditRecord",
     "Backoff",
     "BadAnswer",
     "Batch",
@@ -72,6 +76,8 @@ __all__ = [
     "Handled",
     "Health",
     "Hook",
+    "InspectedLetter",
+    "Kin",
     "LetterFilter",
     "LetterPage",
     "LetterPreview",
@@ -79,6 +85,7 @@ __all__ = [
     "LineError",
     "LinePage",
     "Message",
+    "Misfit",
     "NewEntry",
     "Page",
     "Pulled",
@@ -97,6 +104,7 @@ __all__ = [
     "Subscription",
     "Tally",
     "Transport",
+    "Trial",
     "TryAgain",
     "Unavailable",
     "Unreachable",

@@ -16,6 +16,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Sequence
 from types import TracebackType
 
 from edgequeues.client import answers, upload, wire
+from edgequeues.client.admin import AdminVerbs
 from edgequeues.client.errors import Unavailable
 from edgequeues.client.events import TAIL, Subscription
 from edgequeues.client.http import Retry, Transport
@@ -40,7 +41,7 @@ DELETE_IDS_MAX = 50  # ids in one request: 50 of 128 characters stay below the 8
 SUBSCRIPTION_RETRY = Retry(attempts_max=12)  # about half a minute: a server has time to restart
 
 
-class Client(WorkVerbs, SpecVerbs):
+class Client(WorkVerbs, SpecVerbs, AdminVerbs):
     """A connection pool to one server. An async context manager; use it once, from one event loop."""
 
     def __init__(

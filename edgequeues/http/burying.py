@@ -9,6 +9,7 @@ from edgequeues.http.deleting import purge as purge_all
 from edgequeues.http.routes import Request, Response, Route, json_body
 from edgequeues.http.waits import Waits
 from edgequeues.models import ENTRIES_MAX
+from edgequeues.models_letters import LetterFilter
 from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
 
@@ -21,10 +22,14 @@ def routes(router: Router, waits: Waits) -> list[Route]:
     async def dead(request: Request) -> Response:
         """List dead letters with all that is known of them."""
         dxn = codec.queue(request.params["dxn"])
-        params.only(request.query, ("after", "limit"))
+        params.only(request.query, ("after", "limit", "where"))
         after = params.integer(request.query, "after") or 0
         limit = params.integer(request.query, "limit", low=1, high=ENTRIES_MAX) or LOOKED_AT
-        space = await router.require(dxn)
+        where, space = params.text(request.query, "where"), await router.require(dxn)
+        if where is not None:
+            wanted = LetterFilter(where=where)
+            part = await space.call(SpaceShard.find_letters, dxn.queue, wanted, after, limit)
+            return Response(work_codec.found_letters(part))
         found = await space.call(SpaceShard.dead_letters, dxn.queue, after, limit)
         return Response(work_codec.letters(found, limit))
 

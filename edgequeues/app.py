@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from edgequeues.control import Control
 from edgequeues.core.errors import EdgeQueuesError
-from edgequeues.http import binding, cloudflare, dxos, hooks, native
+from edgequeues.http import admin, binding, cloudflare, dxos, hooks, native
 from edgequeues.http.auth import Auth
 from edgequeues.http.cloudflare_codec import Wire
 from edgequeues.http.hook_body import Sources
@@ -86,6 +86,7 @@ def _server(
     dialects = [
         native.dialect(router, waits, specs, body_bytes_max=settings.body_bytes_max),
         dxos.dialect(router, waits, body_bytes_max=settings.body_bytes_max),
+        admin.dialect(router, waits, specs),
         cloudflare.dialect(router, waits, wire=_wire(settings)),
         binding.dialect(router),
         hooks.dialect(_ingress(settings, specs, router, executors, clock)),

@@ -113,6 +113,11 @@ class Access:
 
     def find(self, text: str, now_ms: int) -> Grant | None:
         """What the holder of this token may do; None: it is none, or none any more."""
+        token = self.token(text, now_ms)
+        return None if token is None else token.grant
+
+    def token(self, text: str, now_ms: int) -> Token | None:
+        """The token of this text; None: it is none, or none any more."""
         _, _, rest = text.partition("_")
         token_id, _, secret = rest.partition("_")
         token = self._by_id.get(token_id)
@@ -120,7 +125,7 @@ class Access:
         same = hmac.compare_digest(stored, _hash(secret))
         if token is None or not same or not token.holds(now_ms) or not text.startswith("eq_"):
             return None
-        return token.grant
+        return token
 
     def anonymous(self, now_ms: int) -> tuple[Grant, ...]:
         """What everybody may do without a token."""

@@ -19,6 +19,7 @@ class LetterFilter(Struct, frozen=True, forbid_unknown_fields=True):
     reason: one of these. queue: where they come from, by id or name. key, type: of the message.
     since, until: bounds on the unix ms at which they failed, both inclusive.
     error: a part of the last error, as it is written. replayed: was a new message made of them?
+    where: an expression that holds for them, see `edgequeues.spec.conditions`.
     """
 
     reason: Annotated[tuple[LetterReason, ...], Meta(max_length=8)] = ()
@@ -29,6 +30,7 @@ class LetterFilter(Struct, frozen=True, forbid_unknown_fields=True):
     until: UnixMs | None = None
     error: FilterText | None = None
     replayed: bool | None = None
+    where: FilterText | None = None
 
 
 class Replayed(Struct, frozen=True):

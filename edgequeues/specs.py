@@ -19,8 +19,10 @@ from edgequeues.core.errors import (
     InvalidSpec,
     SpecNotFound,
 )
+from edgequeues.core.who import SERVER, Who
 from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
+from edgequeues.space.watched import by
 from edgequeues.spec import ir
 from edgequeues.spec.check import Allowed, check
 from edgequeues.spec.faults import Fault, words
@@ -92,7 +94,9 @@ class Specs:
 
     # -- changing ---------------------------------------------------------------------------------------
 
-    async def apply(self, space: str, spec: Spec, origin: str, *, dry_run: bool = False) -> Applied:
+    async def apply(
+        self, space: str, spec: Spec, origin: str, *, dry_run: bool = False, who: Who = SERVER
+    ) -> Applied:
         """Have a spec hold in a space; its queues are made, its webhooks served once this returns.
 
         origin: where it comes from, in words. dry_run: only say what that would do.
@@ -107,16 +111,16 @@ class Specs:
                 if other is not None and (other.row.space, other.row.app) != (space, spec.app):
                     raise HookTaken(f"webhook {name} of {origin}: {other.row.origin} declares it, too")
             ref = await self._router.make(_home(space, spec))
-            applied = await ref.call(SpaceShard.apply, spec, dry_run=dry_run)
+            applied = await ref.call(by(who, SpaceShard.apply), spec, dry_run=dry_run)
             if not dry_run:
                 row = SpecRow(space, spec.app, origin, ir.encode(spec).decode(), self._clock.now_ms())
                 self._control.put_spec(row)
                 self._forget(space, spec.app)
                 self._hold(Held(row, spec, self._compiled(space, spec)))
-                await _take_away(ref, applied.gone)
+                await _take_away(ref, applied.gone, who)
         return applied
 
-    async def remove(self, space: str, app: str, *, dry_run: bool = False) -> Applied:
+    async def remove(self, space: str, app: str, *, dry_run: bool = False, who: Who = SERVER) -> Applied:
         """Have the spec of an app hold no more: its queues, which must be empty, go.
 
         Raises SpecNotFound, SpecConflict, ControlError.
@@ -125,11 +129,11 @@ class Specs:
             held = self.require(space, app)
             nothing = Spec(version=0, app=app)
             ref = await self._router.make(_home(space, held.spec))
-            applied = await ref.call(SpaceShard.apply, nothing, dry_run=dry_run)
+            applied = await ref.call(by(who, SpaceShard.apply), nothing, dry_run=dry_run)
             if not dry_run:
                 self._control.remove_spec(space, app)
                 self._forget(space, app)
-                await _take_away(ref, applied.gone)
+                await _take_away(ref, applied.gone, who)
         return applied
 
     def _compiled(self, space: str, spec: Spec) -> dict[str, QueueHook | CommandHook]:
@@ -174,16 +178,20 @@ class Specs:
         """The specs that hold in a space, by app."""
         return [held for (name, _), held in sorted(self._held.items()) if name == space]
 
+    def spaces(self) -> list[str]:
+        """The spaces in which specs hold, in order."""
+        return sorted({space for space, _ in self._held})
+
     def hooks(self) -> list[HookInfo]:
         """All webhooks, by name."""
         return [_info(name, held) for name, held in sorted(self._by_name.items())]
 
 
-async def _take_away(ref: Ref[SpaceShard], gone: Sequence[str]) -> None:
+async def _take_away(ref: Ref[SpaceShard], gone: Sequence[str], who: Who) -> None:
     """Remove queues that a spec has no more: they are empty and have no names, so what fails does no harm."""
     for queue_id in gone:
         try:
-            while await ref.call(SpaceShard.remove, queue_id):
+            while await ref.call(by(who, SpaceShard.remove), queue_id):
                 pass
         except ShardError as error:
             log.warning("queue %s is not removed, though no spec declares it any more: %s", queue_id, error)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from functools import wraps
+from pathlib import Path
 from typing import ParamSpec
 
 import click
@@ -13,6 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from edgequeues.cli import params
+from edgequeues.cli.editing import edit_option, message, set_option, try_
 from edgequeues.cli.queue import purge_queue
 from edgequeues.cli.render import Output, progress, when
 from edgequeues.cli.session import Failure, Session, remote
@@ -23,13 +25,19 @@ TERMINAL_LETTERS = 20
 PAGE_LETTERS = 1_000
 REPLAY_LETTERS = 500  # in one call, whose answer names 1,000 at most, those that stay included
 REASONS = ("exhausted", "permanent", "skipped", "malformed")
-FILTER_FIELDS = ("reason", "queue", "key", "type", "since", "until", "error")
+FILTER_FIELDS = ("reason", "queue", "key", "type", "since", "until", "error", "where")
 MEANINGS = {
     "no_queue": "the queue they came from is gone",
     "later": "at this pace they would be due when they are old already; say a higher --per-second, or do it later",
     "invalid": "the spec of the queue they came from does not take them",
     "unknown": "there is no such dead letter",
 }
+
+where_option = click.option(
+    "--where",
+    metavar="EXPR",
+    help="Only those for which this expression holds, as in a spec: 'attempts >= 5 && payload.n == 1'.",
+)
 
 P = ParamSpec("P")
 
@@ -48,8 +56,9 @@ def dlq() -> None:
 @click.option(
     "--limit", "-n", type=click.IntRange(min=1), help="At most so many. Default: 20 on a terminal, else all."
 )
+@where_option
 @remote
-def list_(session: Session, /, dxn: Dxn, after: int | None, limit: int | None) -> None:
+def list_(session: Session, /, dxn: Dxn, after: int | None, limit: int | None, where: str | None) -> None:
     """List the dead letters in queue DXN, the oldest first."""
     left = TERMINAL_LETTERS if limit is None and not session.out.json else limit
 
@@ -57,7 +66,8 @@ def list_(session: Session, /, dxn: Dxn, after: int | None, limit: int | None) -
         found: list[DeadLetter] = []
         count, more = 0, False
         size = PAGE_LETTERS if left is None else min(left + 1, PAGE_LETTERS)
-        async with aclosing(client.iterate_dead_letters(str(dxn), after=after, page_size=size)) as letters:
+        every = client.iterate_dead_letters(str(dxn), after=after, page_size=size, where=where)
+        async with aclosing(every) as letters:
             async for letter in letters:
                 if count == left:
                     more = True
@@ -71,10 +81,13 @@ def list_(session: Session, /, dxn: Dxn, after: int | None, limit: int | None) -
             _table(session.out, found)
         if more and found:
             session.out.note(f"there are more: --after {found[-1].position}")
-        if not count and after is None:
+        if not count and after is None and where is None:
             await _hint(client, session.out, dxn)
 
     session.run(work)
+
+
+dlq.add_command(try_)
 
 
 @dlq.command()
@@ -118,6 +131,7 @@ def filtered(command: Callable[P, None]) -> Callable[P, None]:
         ),
         click.option("--until", type=params.time, help="Only what failed then or earlier."),
         click.option("--error", metavar="TEXT", help="Only those whose last error has this text in it."),
+        where_option,
     )
 
     @wraps(command)
@@ -139,6 +153,8 @@ def filtered(command: Callable[P, None]) -> Callable[P, None]:
 @click.option("--limit", "-n", type=click.IntRange(min=1), help="Not more than so many.")
 @click.option("--per-second", type=click.FloatRange(0.01, 10_000), help="Spread the new messages over time.")
 @click.option("--preview", is_flag=True, help="Only say how many these are, and list the first ten.")
+@edit_option
+@set_option
 @remote
 @filtered
 def replay(
@@ -150,24 +166,33 @@ def replay(
     limit: int | None,
     per_second: float | None,
     preview: bool,
+    edit: Path | None,
+    changes: Sequence[str],
     where: LetterFilter | None,
 ) -> None:
     """Make new messages of dead letters in DXN, in the queues they came from.
 
     They are named by ids, or by the options that begin with "Only", or they are --all. A letter is replayed once, and
-    stays in DXN, marked. What was pushed first goes first.
+    stays in DXN, marked. What was pushed first goes first. With --edit or --set, one letter is replayed with another
+    message; `edgequeues dlq try` takes the same options.
 
     \b
       edgequeues dlq replay dxn:queue:demo:jobs-dlq 01J...
       edgequeues dlq replay dxn:queue:demo:jobs-dlq --since 2h --error timeout
       edgequeues dlq replay dxn:queue:demo:jobs-dlq --all --per-second 10
+      edgequeues dlq replay dxn:queue:demo:jobs-dlq 01J... --set payload.n=5
     """
     if [bool(ids), everything, where is not None].count(True) != 1:
         raise click.UsageError("say which: ids, or --all, or options that select some")
     if ids and (preview or limit is not None):
         raise click.UsageError("--preview and --limit are for --all and for options that select")
+    edited = edit is not None or bool(changes)
+    if edited and (len(ids) != 1 or per_second is not None):
+        raise click.UsageError("--edit and --set are for one letter by its id, which is replayed at once")
     named = where or LetterFilter()
-    if preview:
+    if edited:
+        session.run(lambda client: _replay_edited(client, session.out, str(dxn), ids[0], edit, changes))
+    elif preview:
         session.run(lambda client: _preview(client, session.out, str(dxn), named))
     elif ids:
         session.run(lambda client: _replay(client, session.out, str(dxn), ids, per_second))
@@ -207,7 +232,19 @@ async def _replay(
     client: Client, out: Output, dxn: str, ids: Sequence[str], per_second: float | None
 ) -> None:
     """Replay letters by their ids and print what became of each."""
-    found = await client.replay(dxn, ids, per_second=per_second)
+    _tell(out, await client.replay(dxn, ids, per_second=per_second))
+
+
+async def _replay_edited(
+    client: Client, out: Output, dxn: str, letter_id: str, edit: Path | None, changes: Sequence[str]
+) -> None:
+    """Replay a letter with another message."""
+    data = await message(client, dxn, letter_id, edit, changes)
+    _tell(out, [await client.replay_letter(dxn, letter_id, message=data)])
+
+
+def _tell(out: Output, found: Sequence[Replayed]) -> None:
+    """Print what became of each."""
     for one in found:
         if out.json:
             out.line(one)

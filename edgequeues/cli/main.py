@@ -37,6 +37,7 @@ COMMANDS = {
     "consumer": ("edgequeues.cli.consumer:consumer", "List, set and remove consumers."),
     "pause": ("edgequeues.cli.queue:pause", "Hand out nothing more of a queue."),
     "resume": ("edgequeues.cli.queue:resume", "Hand out messages of a queue again."),
+    "audit": ("edgequeues.cli.audit:audit", "Show who did what to a space."),
     "purge": ("edgequeues.cli.queue:purge", "Delete all that is in a queue."),
     "remove": ("edgequeues.cli.queue:remove", "Remove a queue with all that is in it."),
     "delete": ("edgequeues.cli.queue:delete", "Delete objects, or a range of a queue."),

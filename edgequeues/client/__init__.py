@@ -1,5 +1,6 @@
 """The Python client: speaks the native protocol over HTTP and imports nothing of the server."""
 
+from edgequeues.client.admin import Actor, AuditPage, AuditRecord, InspectedLetter, Kin, Misfit, Trial
 from edgequeues.client.api import Client
 from edgequeues.client.entities import Entity, EntityPage, Executed, History
 from edgequeues.client.errors import BadAnswer, ClientError, Refused, ServerError, Unavailable, Unreachable
@@ -49,10 +50,13 @@ from edgequeues.client.values import (
 from edgequeues.client.worker import Worker
 
 __all__ = [
+    "Actor",
     "Answered",
     "AppendAnswer",
     "Appended",
     "Applied",
+    "AuditPage",
+    "AuditRecord",
     "Backoff",
     "BadAnswer",
     "Batch",
@@ -78,6 +82,8 @@ __all__ = [
     "Health",
     "History",
     "Hook",
+    "InspectedLetter",
+    "Kin",
     "LetterFilter",
     "LetterPage",
     "LetterPreview",
@@ -85,6 +91,7 @@ __all__ = [
     "LineError",
     "LinePage",
     "Message",
+    "Misfit",
     "NewEntry",
     "Page",
     "Pulled",
@@ -105,6 +112,7 @@ __all__ = [
     "Subscription",
     "Tally",
     "Transport",
+    "Trial",
     "TryAgain",
     "Unavailable",
     "Unreachable",

@@ -16,6 +16,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Sequence
 from types import TracebackType
 
 from edgequeues.client import answers, upload, wire
+from edgequeues.client.admin import AdminVerbs
 from edgequeues.client.entities import EntityVerbs
 from edgequeues.client.errors import Unavailable
 from edgequeues.client.events import TAIL, Subscription
@@ -42,7 +43,7 @@ DELETE_IDS_MAX = 50  # ids in one request: 50 of 128 characters stay below the 8
 SUBSCRIPTION_RETRY = Retry(attempts_max=12)  # about half a minute: a server has time to restart
 
 
-class Client(WorkVerbs, SpecVerbs, ScheduleVerbs, EntityVerbs):
+class Client(WorkVerbs, SpecVerbs, ScheduleVerbs, EntityVerbs, AdminVerbs):
     """A connection pool to one server. An async context manager; use it once, from one event loop."""
 
     def __init__(

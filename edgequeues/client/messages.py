@@ -283,6 +283,7 @@ class LetterFilter(Struct, frozen=True, omit_defaults=True):
     reason: one of these. queue: where they come from, by name or id. key, type: of the message.
     since, until: bounds on when they failed, both inclusive. error: a part of the last error, as it is written.
     replayed: was a new message made of them? For purges only.
+    where: an expression that holds for them, in the language of specs: `attempts >= 5 && payload.n == 1`.
     """
 
     reason: tuple[Literal["exhausted", "permanent", "skipped", "malformed"], ...] = ()
@@ -293,6 +294,7 @@ class LetterFilter(Struct, frozen=True, omit_defaults=True):
     until: int | None = None
     error: str | None = None
     replayed: bool | None = None
+    where: str | None = None
 
 
 class LetterPreview(Struct, frozen=True):

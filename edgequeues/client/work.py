@@ -190,18 +190,21 @@ class WorkVerbs:
     # -- dead letters ------------------------------------------------------------------------------------
 
     async def dead_letters(
-        self, dxn: str, *, after: int | None = None, limit: int | None = None
+        self, dxn: str, *, after: int | None = None, limit: int | None = None, where: str | None = None
     ) -> LetterPage:
-        """Return dead letters that lie in this queue. after, limit: as for `peek`."""
-        call = work_wire.dead(dxn, after=after, limit=limit)
+        """Return dead letters that lie in this queue. after, limit: as for `peek`.
+
+        where: an expression that holds for them. So many are looked at, so there may be none, with more behind.
+        """
+        call = work_wire.dead(dxn, after=after, limit=limit, where=where)
         return work_answers.letters(await self._transport.send(call))
 
     async def iterate_dead_letters(
-        self, dxn: str, *, after: int | None = None, page_size: int = PAGE_LETTERS
+        self, dxn: str, *, after: int | None = None, page_size: int = PAGE_LETTERS, where: str | None = None
     ) -> AsyncGenerator[DeadLetter, None]:
-        """Yield all dead letters of a queue, page by page."""
+        """Yield all dead letters of a queue, or those for which an expression holds, page by page."""
         while True:
-            page = await self.dead_letters(dxn, after=after, limit=page_size)
+            page = await self.dead_letters(dxn, after=after, limit=page_size, where=where)
             for letter in page.letters:
                 yield letter
             after = page.resume

@@ -118,9 +118,10 @@ def lines(dxn: str, *, consumer: str | None, after: str | None, limit: int | Non
     return Call("GET", path_of(dxn, "lines"), query=query, repeatable=True)
 
 
-def dead(dxn: str, *, after: int | None, limit: int | None) -> Call:
+def dead(dxn: str, *, after: int | None, limit: int | None, where: str | None = None) -> Call:
     """Fetch dead letters."""
-    return Call("GET", path_of(dxn, "dead"), query=pairs(after=after, limit=limit), repeatable=True)
+    query = pairs(after=after, limit=limit, where=where)
+    return Call("GET", path_of(dxn, "dead"), query=query, repeatable=True)
 
 
 def replay(dxn: str, object_ids: Sequence[str], *, per_second: float | None) -> Call:

@@ -216,6 +216,12 @@ class SpecConflict(EdgeQueuesError):
     code = "spec_conflict"
 
 
+class QueueGone(EdgeQueuesError):
+    """Its queue was removed, so it cannot go back there. Push what is of use in it to another queue, or delete it."""
+
+    code = "queue_gone"
+
+
 class CommandRejected(EdgeQueuesError):
     """The command cannot be carried out as things are. Correct what it is given, or send it again later."""
 

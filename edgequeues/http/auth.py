@@ -11,6 +11,7 @@ import trio
 from edgequeues.control import Control, ControlError
 from edgequeues.core.grants import Grant, Verb
 from edgequeues.core.hostnames import bare, is_loopback
+from edgequeues.core.who import ANYBODY, LOOPBACK, Who
 from edgequeues.http import codec
 from edgequeues.http.problems import Forbidden, Unauthenticated
 from shards.clock import Clock
@@ -28,14 +29,15 @@ _BEARER = b"bearer "
 
 
 class Caller:
-    """Who sent a request. stranger: somebody the operator does not know by a token."""
+    """Who sent a request, as the audit names them. stranger: somebody the operator does not know by a token."""
 
-    __slots__ = ("_grants", "_known", "stranger")
+    __slots__ = ("_grants", "_known", "stranger", "who")
 
-    def __init__(self, grants: tuple[Grant, ...] | None, *, known: bool, stranger: bool) -> None:
+    def __init__(self, grants: tuple[Grant, ...] | None, who: Who, *, known: bool, stranger: bool) -> None:
         self._grants = grants  # None: may do everything
         self._known = known
         self.stranger = stranger
+        self.who = who
 
     def may(self, verb: Verb, space: str | None, queue: str | None) -> bool:
         """Is this granted? None: all spaces, all queues of a space."""
@@ -52,8 +54,8 @@ class Caller:
         raise Forbidden(f"the token does not let you {verb} {where}")
 
 
-OWNER = Caller(None, known=True, stranger=False)
-_ANYBODY = Caller(None, known=False, stranger=True)
+OWNER = Caller(None, LOOPBACK, known=True, stranger=False)
+_ANYBODY = Caller(None, ANYBODY, known=False, stranger=True)
 
 
 class Unprotected(Exception):
@@ -96,13 +98,14 @@ class Auth:
         anonymous = self._access.anonymous(now_ms)
         given = headers.get(b"authorization", b"")
         if given[: len(_BEARER)].lower() == _BEARER:
-            grant = self._access.find(given[len(_BEARER) :].strip().decode("latin-1"), now_ms)
-            if grant is None:
+            token = self._access.token(given[len(_BEARER) :].strip().decode("latin-1"), now_ms)
+            if token is None:
                 raise Unauthenticated("the token is unknown, revoked or expired")
-            return Caller((grant, *anonymous), known=True, stranger=False)
+            who = Who(token.id, token.name)
+            return Caller((token.grant, *anonymous), who, known=True, stranger=False)
         if not anonymous:
             raise Unauthenticated("the request carries no token")
-        return Caller(anonymous, known=False, stranger=True)
+        return Caller(anonymous, ANYBODY, known=False, stranger=True)
 
     def _look(self) -> None:
         """Heed what the command line has written."""

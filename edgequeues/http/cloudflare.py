@@ -26,6 +26,7 @@ from edgequeues.http.waits import Waits
 from edgequeues.models import PULL_MAX
 from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
+from edgequeues.space.watched import by
 from shards.namespace import Ref
 
 ACCOUNT = "/client/v4/accounts/{space}"
@@ -119,7 +120,7 @@ def _queues(account: _Account) -> list[Route]:
         space_id = ids.check_space(request.params["space"])
         config = read.new_queue(await body(request))
         space = await router.make(Dxn(space_id, str(config.name)), stranger=request.caller.stranger)
-        return account.queue(await space.call(turns.create, config))
+        return account.queue(await space.call(by(request.caller.who, turns.create), config))
 
     async def get(request: Request) -> Response:
         """Return a queue."""
@@ -130,12 +131,12 @@ def _queues(account: _Account) -> list[Route]:
         """Change settings: PATCH those that are named, PUT all."""
         changes = read.queue_changes(await body(request), replacing=request.method == "PUT")
         space, queue = await account.space(request)
-        return account.queue(await space.call(turns.change, queue, changes))
+        return account.queue(await space.call(by(request.caller.who, turns.change), queue, changes))
 
     async def delete(request: Request) -> Response:
         """Remove a queue with all it holds."""
         space, queue = await account.space(request)
-        await to_its_end(lambda: space.call(SpaceShard.remove, queue), account.waits)
+        await to_its_end(lambda: space.call(by(request.caller.who, SpaceShard.remove), queue), account.waits)
         return show.ok(None)
 
     return [
@@ -161,7 +162,7 @@ def _consumers(account: _Account) -> list[Route]:
         """Make the consumer, and the queue for its dead letters where that is missing."""
         new = read.consumer(await body(request), wire)
         space, queue = await account.space(request)
-        view = await space.call(turns.add_consumer, queue, new)
+        view = await space.call(by(request.caller.who, turns.add_consumer), queue, new)
         return show.ok(show.consumer(view, view.consumers[0], wire))
 
     async def get(request: Request) -> Response:
@@ -175,14 +176,16 @@ def _consumers(account: _Account) -> list[Route]:
         new = read.consumer(await body(request), wire)
         space, queue = await account.space(request)
         found = show.find_consumer(await space.call(turns.view, queue), request.params["consumer"])
-        view = await space.call(turns.change_consumer, queue, found.name, new)
+        view = await space.call(by(request.caller.who, turns.change_consumer), queue, found.name, new)
         return show.ok(show.consumer(view, show.find_consumer(view, request.params["consumer"]), wire))
 
     async def delete(request: Request) -> Response:
         """Remove a consumer; the messages stay."""
         space, queue = await account.space(request)
         found = show.find_consumer(await space.call(turns.view, queue), request.params["consumer"])
-        await to_its_end(lambda: space.call(SpaceShard.dismiss, queue, found.name), account.waits)
+        await to_its_end(
+            lambda: space.call(by(request.caller.who, SpaceShard.dismiss), queue, found.name), account.waits
+        )
         return show.ok(None)
 
     return [
@@ -279,7 +282,7 @@ def _purging(account: _Account) -> list[Route]:
     async def dropped(request: Request, list_name: str, name: str) -> dict[str, str]:
         refs = read.references(await body(request), list_name, name)
         space, queue = await account.space(request)
-        there = await space.call(turns.drop, queue, refs)
+        there = await space.call(by(request.caller.who, turns.drop), queue, refs)
         return {ref: "no such message" for ref, was in zip(refs, there, strict=True) if not was}
 
     async def drop(request: Request) -> Response:
@@ -298,7 +301,7 @@ def _purging(account: _Account) -> list[Route]:
         ):
             raise Refused(errors.REQUEST, "delete_messages_permanently must be true: what is purged is gone")
         space, queue = await account.space(request)
-        await purge(router, account.waits, address(request))
+        await purge(router, account.waits, address(request), request.caller.who)
         view, state = await space.call(turns.purged, queue)
         return show.ok(show.purge(view, state, wire))
 

@@ -70,12 +70,12 @@ def _queues(router: Router, waits: Waits, body_bytes_max: int) -> list[Route]:
         """Delete by ids, of which there may be none; or, which no client asks for, what lies between cursors."""
         dxn = _address(request)
         if "ids" in request.query:
-            await delete_ids(router, dxn, _ids(request, "ids"))
+            await delete_ids(router, dxn, _ids(request, "ids"), request.caller.who)
             return Response(DONE)
         after, before = params.text(request.query, "after"), params.text(request.query, "before")
         if after is None and before is None:
             raise InvalidRequest("ids is missing")
-        await delete_range(router, waits, dxn, after, before)
+        await delete_range(router, waits, dxn, after, before, who=request.caller.who)
         return Response(DONE)
 
     return [

@@ -28,6 +28,7 @@ from edgequeues.http.waits import Waits
 from edgequeues.models import ENTRIES_MAX, AppendAnswer, NewEntry, QueueConfig, RangeQuery
 from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
+from edgequeues.space.watched import by
 from edgequeues.specs import Specs
 from shards.namespace import Ref
 
@@ -77,7 +78,7 @@ def _writing(router: Router, waits: Waits, body_bytes_max: int) -> list[Route]:
         dxn = codec.address(request.params["dxn"])
         if dxn.object is not None:
             params.only(request.query, ())
-            return Response(codec.deleted(await delete_ids(router, dxn, (dxn.object,))))
+            return Response(codec.deleted(await delete_ids(router, dxn, (dxn.object,), request.caller.who)))
         params.only(request.query, ("id", "after", "before", "through"))
         named = params.many(request.query, "id", count_max=ENTRIES_MAX)
         cursors = [params.text(request.query, name) for name in ("after", "before", "through")]
@@ -85,9 +86,15 @@ def _writing(router: Router, waits: Waits, body_bytes_max: int) -> list[Route]:
             raise InvalidRequest("give either id, or some of after, before and through")
         if named:
             return Response(
-                codec.deleted(await delete_ids(router, dxn, [ids.check_object_id(one) for one in named]))
+                codec.deleted(
+                    await delete_ids(
+                        router, dxn, [ids.check_object_id(one) for one in named], request.caller.who
+                    )
+                )
             )
-        return Response(codec.deleted(await delete_range(router, waits, dxn, *cursors)))
+        return Response(
+            codec.deleted(await delete_range(router, waits, dxn, *cursors, who=request.caller.who))
+        )
 
     return [Route("POST", "/v1/{dxn}", append, "append"), Route("DELETE", "/v1/{dxn}", delete, "delete")]
 
@@ -148,19 +155,27 @@ def _settings(router: Router, waits: Waits) -> list[Route]:
         config, rules = work_codec.queue(await json_body(request, CONFIG_BYTES_MAX))
         space = await router.make(dxn, stranger=request.caller.stranger)
         if rules is not None:
-            return _config((await space.call(SpaceShard.provision, dxn.queue, config, rules)).config)
-        return _config((await space.call(SpaceShard.configure, dxn.queue, config)).config)
+            return _config(
+                (
+                    await space.call(by(request.caller.who, SpaceShard.provision), dxn.queue, config, rules)
+                ).config
+            )
+        return _config(
+            (await space.call(by(request.caller.who, SpaceShard.configure), dxn.queue, config)).config
+        )
 
     async def patch_config(request: Request) -> Response:
         """Change the settings that are named."""
         changes = codec.config_changes(await json_body(request, CONFIG_BYTES_MAX))
         dxn, space = await existing(request)
-        return _config((await space.call(SpaceShard.reconfigure, dxn.queue, changes)).config)
+        return _config(
+            (await space.call(by(request.caller.who, SpaceShard.reconfigure), dxn.queue, changes)).config
+        )
 
     async def delete_config(request: Request) -> Response:
         """Remove the queue with all it holds."""
         dxn, space = await existing(request)
-        await to_its_end(lambda: space.call(SpaceShard.remove, dxn.queue), waits)
+        await to_its_end(lambda: space.call(by(request.caller.who, SpaceShard.remove), dxn.queue), waits)
         return Response(b"{}")
 
     async def stats(request: Request) -> Response:

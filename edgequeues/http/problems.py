@@ -124,6 +124,7 @@ TABLE: dict[type[Exception], Fault] = {
     core.SpecConflict: _mistake(409, core.SpecConflict, "Spec would lose messages"),
     core.CommandRejected: _mistake(409, core.CommandRejected, "Command rejected"),
     core.CommandFailed: _mistake(500, core.CommandFailed, "Command failed", 5),
+    core.QueueGone: _mistake(409, core.QueueGone, "Queue is gone"),
     core.IdempotencyMismatch: _mistake(409, core.IdempotencyMismatch, "Key of another message"),
     Misdirected: _mistake(421, Misdirected, "Misdirected request"),
     ForbiddenOrigin: _mistake(403, ForbiddenOrigin, "Forbidden origin"),

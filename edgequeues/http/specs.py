@@ -44,7 +44,9 @@ def routes(specs: Specs) -> list[Route]:
             raise InvalidSpec(f"the spec is of app {given.app}, the path says {app[:128]}")
         origin = params.text(request.query, "origin") or "a spec sent to the server"
         dry_run = params.flag(request.query, "dry_run")
-        applied = await _written(specs.apply(space, given, origin[:256], dry_run=dry_run))
+        applied = await _written(
+            specs.apply(space, given, origin[:256], dry_run=dry_run, who=request.caller.who)
+        )
         return _told(applied)
 
     async def remove_spec(request: Request) -> Response:
@@ -52,7 +54,7 @@ def routes(specs: Specs) -> list[Route]:
         params.only(request.query, ("dry_run",))
         dry_run = params.flag(request.query, "dry_run")
         space, app = request.params["space"], request.params["app"]
-        return _told(await _written(specs.remove(space, app, dry_run=dry_run)))
+        return _told(await _written(specs.remove(space, app, dry_run=dry_run, who=request.caller.who)))
 
     async def hooks(request: Request) -> Response:
         """List the webhooks of the server, with what became of their calls since it started."""

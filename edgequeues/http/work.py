@@ -19,6 +19,7 @@ from edgequeues.http.work_codec import STATES
 from edgequeues.models import ENTRIES_MAX, Pulled, Verdict
 from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
+from edgequeues.space.watched import by
 from shards.hub import Watch
 from shards.namespace import Ref
 
@@ -120,7 +121,9 @@ def _consuming(router: Router, waits: Waits) -> list[Route]:
         name = params.name(request.params["consumer"])
         rules, start = work_codec.consumer(await json_body(request, work_codec.RULES_BYTES_MAX))
         found = await _call(
-            router, request, lambda q, s: s.call(SpaceShard.consume, q, name, rules, start=start)
+            router,
+            request,
+            lambda q, s: s.call(by(request.caller.who, SpaceShard.consume), q, name, rules, start=start),
         )
         return Response(codec.encode(found))
 
@@ -129,7 +132,9 @@ def _consuming(router: Router, waits: Waits) -> list[Route]:
         name = params.name(request.params["consumer"])
         dxn = _queue(request)
         space = await router.require(dxn)
-        await to_its_end(lambda: space.call(SpaceShard.dismiss, dxn.queue, name), waits)
+        await to_its_end(
+            lambda: space.call(by(request.caller.who, SpaceShard.dismiss), dxn.queue, name), waits
+        )
         return Response(b"{}")
 
     return [
@@ -180,7 +185,11 @@ def _looking(router: Router) -> list[Route]:
     async def skip(request: Request) -> Response:
         """Give up a message nobody holds, so that its line goes on."""
         object_id, consumer = work_codec.skip(await json_body(request, work_codec.RULES_BYTES_MAX))
-        await _call(router, request, lambda q, s: s.call(SpaceShard.skip, q, consumer, object_id))
+        await _call(
+            router,
+            request,
+            lambda q, s: s.call(by(request.caller.who, SpaceShard.skip), q, consumer, object_id),
+        )
         return Response(b"{}")
 
     return [

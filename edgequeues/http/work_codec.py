@@ -26,10 +26,12 @@ from edgequeues.models import (
     Start,
 )
 from edgequeues.models_letters import LetterFilter
+from edgequeues.space import letters as letters_
 from edgequeues.space import profiles
 from edgequeues.space.explaining import Peeked
 from edgequeues.space.letters import Envelope
 from edgequeues.space.results import BYTES_MAX as RESULT_BYTES_MAX
+from edgequeues.space.workbench import Found
 
 S = TypeVar("S", bound=Struct)
 
@@ -267,6 +269,12 @@ def letters(found: list[tuple[Entry, Envelope]], limit: int) -> bytes:
     entries = [entry for entry, _ in found]
     errors = sum(len(bytes(letter.errors).decode()) for _, letter in found)
     return codec.encode({"letters": shown_letters(found), "resume": _resume(entries, limit, errors)})
+
+
+def found_letters(part: Found) -> bytes:
+    """The same of those that were searched for."""
+    found = [(entry, letters_.envelope(letter, entry.data)) for entry, letter in part.letters]
+    return codec.encode({"letters": shown_letters(found), "resume": part.resume})
 
 
 def shown_letters(found: list[tuple[Entry, Envelope]]) -> list[dict[str, object]]:

@@ -27,7 +27,7 @@ from edgequeues.space.log import Victim
 from edgequeues.space.moves import Arrival, Burial
 from edgequeues.space.queues import Queue
 from edgequeues.space.schema import MIGRATIONS
-from edgequeues.space.timed import Timed
+from edgequeues.space.watched import Watched
 from edgequeues.spec.judging import Malformed, Verdict
 from edgequeues.spec.working import Runner
 
@@ -39,7 +39,7 @@ NUDGE_MS = 1_000  # after which those who carry out commands outside of the spac
 FILTERED = Appended("", 0, "", "filtered")
 
 
-class SpaceBase(Timed):
+class SpaceBase(Watched):
     """`queue` is a queue's id or its name, checked by the caller."""
 
     migrations: ClassVar[Sequence[str]] = MIGRATIONS
@@ -173,6 +173,7 @@ class SpaceBase(Timed):
     def _appended(self, row: Queue, append: Append) -> None:
         """Note the counters, remove what is too much, and see to consumers and the sweep."""
         retention.hold(self.db, row, append.at, len(append.rows))
+        self._accept(row, append.at, len(append.rows))
         # Some of these very rows, where they are more than it may hold.
         gone = {one.position for one in row.dropped}
         self._count(row, superseded=append.replaced)

@@ -7,16 +7,18 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from edgequeues.models import ENTRIES_MAX, ENTRY_BYTES_MAX, Entry
+from edgequeues.models import ENTRIES_MAX, ENTRY_BYTES_MAX, Entry, NewEntry
 from edgequeues.models_letters import LetterFilter, Replayed
-from edgequeues.space import deadletters, letters, log, retention
+from edgequeues.space import audit, deadletters, letters, log, retention
 from edgequeues.space.base import SpaceBase
-from edgequeues.space.deadletters import START, DeadLetter, Place, Replay, Search, Summary
+from edgequeues.space.deadletters import START, DeadLetter, Holds, Place, Replay, Search, Summary
 from edgequeues.space.letters import Envelope
 from edgequeues.space.log import Victim
 from edgequeues.space.queues import Queue
+from edgequeues.space.watched import told
+from edgequeues.spec.conditions import condition
 from shards.shard import grows, reads
 
 LOOKED_AT = 2_000  # dead letters that one turn compares with a filter
@@ -122,7 +124,9 @@ class DeadVerbs(SpaceBase):
             if room > 0:
                 places.append(place)
             room -= size
-        return unknown + self._replay(row, self._pairs(places), per_second)
+        results = self._replay(row, self._pairs(places), per_second)
+        self._record_replays(row, results, per_second=per_second)
+        return unknown + results
 
     @grows
     def replay_some(
@@ -143,7 +147,9 @@ class DeadVerbs(SpaceBase):
             bytes_max=ENTRY_BYTES_MAX,
         )
         pairs = self._pairs([place for place, _ in found.places])
-        return Replays(found.resume, search.through, self._replay(row, pairs, ask.per_second))
+        results = self._replay(row, pairs, ask.per_second)
+        self._record_replays(row, results, filter=said(ask.wanted), per_second=ask.per_second)
+        return Replays(found.resume, search.through, results)
 
     def purge_letters(
         self, queue: str, wanted: LetterFilter, after: Place = START, through: int | None = None
@@ -159,14 +165,33 @@ class DeadVerbs(SpaceBase):
             letters_max=ENTRIES_MAX,
             bytes_max=retention.SWEEP_BYTES,
         )
-        self._drop(row, [Victim(place.position, size, False) for place, size in found.places])
+        victims = [Victim(place.position, size, False) for place, size in found.places]
+        ids = deadletters.among(self.db, [one.position for one in victims[: audit.TOLD_MAX]])
+        self._drop(row, victims)
+        if victims:
+            self._record("delete_letters", row, count=len(victims), ids=ids, filter=said(wanted))
         return Matched(found.resume, search.through, len(found.places))
+
+    def _record_replays(self, row: Queue, results: Sequence[Replayed], **how: object) -> None:
+        """Have it on record which messages were made now; nothing where none was."""
+        made = {one.id: one.message for one in results if one.outcome == "replayed"}
+        if made:
+            first = dict(told(made.items()))
+            self._record("replay", row, count=len(made), messages=first, **how)
 
     def _search(self, row: Queue, wanted: LetterFilter, through: int | None) -> Search:
         source = None if wanted.queue is None else self._find(wanted.queue)
         at, last = self._time(), row.tail if through is None else through
         source_id = None if source is None else source.queue_id
-        return Search(row.queue_id, wanted, source_id, last, at, retention.aged_ts(row, at))
+        aged_ts = retention.aged_ts(row, at)
+        return Search(row.queue_id, wanted, source_id, last, at, aged_ts, self._holds(wanted, source, at))
+
+    def _holds(self, wanted: LetterFilter, source: Queue | None, at: int) -> Holds | None:
+        """Whether the expression of a filter holds for a letter; None: it has none. Raises InvalidRequest."""
+        if wanted.where is None:
+            return None
+        holds = condition(wanted.where, None if source is None else source.rules)
+        return lambda entry, letter: holds(entry.data, letters.known(entry, letter), at)
 
     def _pairs(self, places: Sequence[Place]) -> list[Pair]:
         """The dead letters at these places, in this order."""
@@ -207,11 +232,20 @@ class DeadVerbs(SpaceBase):
         return [results[entry.id] for entry, _ in found]
 
     def _remake(
-        self, row: Queue, source: Queue, fresh: Sequence[Pair], dues: Sequence[int | None]
+        self,
+        row: Queue,
+        source: Queue,
+        fresh: Sequence[Pair],
+        dues: Sequence[int | None],
+        messages: Sequence[NewEntry] = (),
     ) -> list[str]:
-        """Put them where they came from, and note it; the ids of the new messages."""
+        """Put them where they came from, and note it; the ids of the new messages.
+
+        messages: to be put there instead, one for each.
+        """
         at = self._time()
-        entries = [letters.again(entry, due) for (entry, _), due in zip(fresh, dues, strict=True)]
+        again = [letters.again(entry, due) for (entry, _), due in zip(fresh, dues, strict=True)]
+        entries = messages or again
         made = self._put(source, entries, limited=False).results
         replays = []
         for (entry, letter), one, due in zip(fresh, made, dues, strict=True):
@@ -224,3 +258,8 @@ class DeadVerbs(SpaceBase):
         desk.cancel([Victim(entry.position, 0, False) for entry, _ in fresh])
         self._worked(desk)
         return [one.id for one in made]
+
+
+def said(wanted: LetterFilter) -> dict[str, object]:
+    """What a filter says, without what it leaves open."""
+    return {name: value for name, value in asdict(wanted).items() if value not in (None, ())}

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import apsw
 from msgspec import Struct
 
-from edgequeues.models import UNIX_MS_MAX, Entry
+from edgequeues.models import ENTRY_BYTES_MAX, UNIX_MS_MAX, Entry
 from edgequeues.models_letters import LetterFilter
 from edgequeues.space import log
+
+CONDITIONS_MAX = 500  # dead letters for which one turn looks whether an expression holds
+CONDITION_BYTES = ENTRY_BYTES_MAX
 
 ENTRY = ", ".join(f"e.{column}" for column in log.COLUMNS.split(", "))
 
@@ -59,19 +62,19 @@ COLUMNS = (
 )
 _LETTER = ", ".join(f"l.{column}" for column in COLUMNS.split(", "))
 _PLACE = "l.source_id, l.source_entry, l.entry_id"
-_JOIN = "FROM dead_letters l JOIN queue_entries e ON e.id = l.entry_id"
-_LIVE = "e.updated_ts > :aged AND (e.expires_ts IS NULL OR e.expires_ts > :at)"
+JOIN = "FROM dead_letters l JOIN queue_entries e ON e.id = l.entry_id"
+LIVE = "e.updated_ts > :aged AND (e.expires_ts IS NULL OR e.expires_ts > :at)"
 
 INSERT = f"INSERT INTO dead_letters ({COLUMNS}) VALUES ({', '.join('?' * (COLUMNS.count(',') + 1))})"
 GET = f"SELECT {COLUMNS} FROM dead_letters WHERE entry_id = ?"
 PAGE = (
-    f"SELECT {_LETTER}, {ENTRY} {_JOIN} WHERE l.queue_id = :queue AND l.entry_id > :after AND {_LIVE}"
+    f"SELECT {_LETTER}, {ENTRY} {JOIN} WHERE l.queue_id = :queue AND l.entry_id > :after AND {LIVE}"
     " ORDER BY l.entry_id LIMIT :limit"
 )
-AT = f"SELECT {_LETTER}, {ENTRY} {_JOIN} WHERE l.entry_id IN (SELECT value FROM json_each(?))"
+AT = f"SELECT {_LETTER}, {ENTRY} {JOIN} WHERE l.entry_id IN (SELECT value FROM json_each(?))"
 NAMED = (
-    f"SELECT {_PLACE}, e.size, e.object_id {_JOIN} WHERE l.entry_id IN (SELECT value FROM json_each(:positions))"
-    f" AND {_LIVE} ORDER BY {_PLACE}"
+    f"SELECT {_PLACE}, e.size, e.object_id {JOIN} WHERE l.entry_id IN (SELECT value FROM json_each(:positions))"
+    f" AND {LIVE} ORDER BY {_PLACE}"
 )
 REPLAYED = "UPDATE dead_letters SET replayed_ts = ?, replay_id = ?, replay_due_ts = ? WHERE entry_id = ?"
 LAST_DUE = "SELECT max(replay_due_ts) FROM dead_letters WHERE queue_id = ? AND replay_due_ts IS NOT NULL"
@@ -79,6 +82,7 @@ REPLAYED_AMONG = (
     "SELECT entry_id FROM dead_letters WHERE entry_id IN (SELECT value FROM json_each(?))"
     " AND replayed_ts IS NOT NULL"
 )
+AMONG = f"SELECT e.object_id {JOIN} WHERE l.entry_id IN (SELECT value FROM json_each(?))"
 SUMMARIES = (
     "SELECT entry_id, error, attempts, first_seen_ts, last_seen_ts, source_name FROM dead_letters"
     " WHERE entry_id IN (SELECT value FROM json_each(?))"
@@ -93,7 +97,7 @@ WAITING_FROM = "SELECT count(*) FROM dead_letters WHERE source_id = ? AND replay
 # -- by filter: every row is looked at and says whether it is wanted, so that a turn can stop anywhere ------
 
 _WANTED = (
-    f"coalesce({_LIVE} AND l.entry_id <= :through AND l.failed_ts BETWEEN :since AND :until"
+    f"coalesce({LIVE} AND l.entry_id <= :through AND l.failed_ts BETWEEN :since AND :until"
     " AND (:reasons IS NULL OR l.reason IN (SELECT value FROM json_each(:reasons)))"
     " AND (:source IS NULL OR l.source_id = :source OR (:by_name AND l.source_name = :source))"
     " AND (:key IS NULL OR e.ordering_key = :key) AND (:type IS NULL OR e.type_dxn = :type)"
@@ -101,11 +105,11 @@ _WANTED = (
     " AND (:replayed IS NULL OR (l.replayed_ts IS NOT NULL) = :replayed), 0)"
 )
 OPEN = (  # as they were first pushed
-    f"SELECT {_PLACE}, e.size, {_WANTED} {_JOIN} WHERE l.queue_id = :queue AND l.replayed_ts IS NULL"
+    f"SELECT {_PLACE}, e.size, {_WANTED} {JOIN} WHERE l.queue_id = :queue AND l.replayed_ts IS NULL"
     f" AND ({_PLACE}) > (:source_id, :source_position, :position) ORDER BY {_PLACE} LIMIT :rows"
 )
 IN_ORDER = (  # as they came here
-    f"SELECT {_PLACE}, e.size, {_WANTED} {_JOIN} WHERE l.queue_id = :queue AND l.entry_id > :position"
+    f"SELECT {_PLACE}, e.size, {_WANTED} {JOIN} WHERE l.queue_id = :queue AND l.entry_id > :position"
     " ORDER BY l.entry_id LIMIT :rows"
 )
 
@@ -142,11 +146,15 @@ class Summary(NamedTuple):
     queue: str
 
 
+Holds = Callable[[Entry, DeadLetter], bool]
+
+
 class Search(NamedTuple):
     """Which dead letters of a queue are wanted, at positions up to `through`.
 
     source_id: the queue that the filter names; None where it names none, or one that is gone.
     at, aged_ts: unix ms; what has expired by then, or was last appended by then, is not wanted.
+    holds: what else is asked of each, which SQL cannot tell.
     """
 
     queue_id: str
@@ -155,6 +163,7 @@ class Search(NamedTuple):
     through: int
     at: int
     aged_ts: int
+    holds: Holds | None = None
 
 
 class Place(NamedTuple):
@@ -238,23 +247,31 @@ def look(
     rows_max: int,
     letters_max: int = sys.maxsize,
     bytes_max: int = sys.maxsize,
+    as_they_came: bool = False,
 ) -> Found:
     """Look through dead letters from behind `after`, at `rows_max` of them at most.
 
-    Those not replayed, where no other are wanted, come in the order in which their messages were first pushed; else
-    all come by position. The look ends sooner where there are `letters_max`, or about `bytes_max` of data.
+    Those not replayed, where no other are wanted, come in the order in which their messages were first pushed; else,
+    or `as_they_came`, all come by position. The look ends sooner where there are `letters_max`, or about `bytes_max`
+    of data; and where `search.holds` was asked of CONDITIONS_MAX letters, or of about CONDITION_BYTES of data.
     """
+    room = CONDITION_BYTES
+    if search.holds is not None:
+        rows_max = min(rows_max, CONDITIONS_MAX)
     asked = _asked(search) | after._asdict() | {"rows": rows_max}
     places: list[tuple[Place, int]] = []
     looked_at, last = 0, after
-    cursor = db.execute(OPEN if search.wanted.replayed is False else IN_ORDER, asked)
+    in_order = as_they_came or search.wanted.replayed is not False
+    cursor = db.execute(IN_ORDER if in_order else OPEN, asked)
     try:
         for source_id, source_position, position, size, is_wanted in cursor:
-            if len(places) == letters_max or bytes_max <= 0:
+            if len(places) == letters_max or bytes_max <= 0 or room <= 0:
                 return Found(places, last)
             looked_at += 1
             last = Place(source_id, source_position, position)
-            if is_wanted:
+            if is_wanted and search.holds is not None:
+                room -= size
+            if is_wanted and (search.holds is None or search.holds(*at(db, [position])[0])):
                 places.append((last, size))
                 bytes_max -= size
     finally:
@@ -302,6 +319,12 @@ def replayed_among(db: apsw.Connection, positions: Sequence[int]) -> set[int]:
     """Those of these positions at which there is a dead letter of which a message was made."""
     rows: list[tuple[Any, ...]] = db.execute(REPLAYED_AMONG, (json.dumps(positions),)).fetchall()
     return {position for (position,) in rows}
+
+
+def among(db: apsw.Connection, positions: Sequence[int]) -> list[str]:
+    """Ids of those of the entries at these positions that are dead letters."""
+    rows: list[tuple[Any, ...]] = db.execute(AMONG, (json.dumps(positions),)).fetchall()
+    return [object_id for (object_id,) in rows]
 
 
 def last_due(db: apsw.Connection, queue_id: str) -> int | None:

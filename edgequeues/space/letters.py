@@ -210,6 +210,23 @@ def envelope(letter: DeadLetter, data: str) -> Envelope:
     )
 
 
+def known(entry: Entry, letter: DeadLetter) -> dict[str, object]:
+    """What a condition may ask of a letter beside its message. Times are unix seconds, as in all expressions."""
+    return {
+        "error": letter.error,
+        "reason": letter.reason,
+        "attempts": letter.attempts,
+        "failed_at": letter.failed / 1_000,
+        "first_seen_at": letter.first_seen / 1_000,
+        "last_seen_at": letter.last_seen / 1_000,
+        "queue": letter.source_name,
+        "consumer": letter.consumer,
+        "key": entry.key,
+        "type": entry.type,
+        "replayed": letter.replayed is not None,
+    }
+
+
 # -- where they go ------------------------------------------------------------------------------------------
 
 

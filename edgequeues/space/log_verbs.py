@@ -23,10 +23,12 @@ from edgequeues.models import (
     QueueList,
     RangeQuery,
 )
-from edgequeues.space import consumers, dedup, log, pages, queues, retention
+from edgequeues.space import consumers, deadletters, dedup, log, pages, queues, retention
 from edgequeues.space.append import check_priorities
 from edgequeues.space.base import SpaceBase
+from edgequeues.space.log import Victim
 from edgequeues.space.queues import Queue
+from edgequeues.space.watched import told
 from shards.shard import grows, reads
 
 KEYS_FORGOTTEN = 1_000  # idempotency keys of a queue that goes, in one turn
@@ -76,6 +78,7 @@ class LogVerbs(SpaceBase):
             return 0
         past = retention.aged_ts(row, at)
         victims = log.named(self.db, row.queue_id, named, at=at, aged_ts=past)
+        self._record_letters(row, victims)
         return self._drop(row, victims)
 
     def delete_range(
@@ -93,7 +96,7 @@ class LogVerbs(SpaceBase):
         low = 0 if after is None else self._position(row, after)
         last = row.tail if through is None else self._position(row, through)
         end = last if before is None else min(last, self._position(row, before) - 1)
-        deleted, reached = self._clear(row, low, end, at)
+        deleted, reached = self._clear(row, low, end, at, ask_letters=True)
         if reached is None:
             return Deleted(deleted)
         return Deleted(deleted, self._cursor(row, reached), self._cursor(row, last))
@@ -109,6 +112,8 @@ class LogVerbs(SpaceBase):
             self._pass()
             queues.purge(self.db, row, at)
         deleted, reached = self._clear(row, 0, row.purge_through, at)
+        if deleted or not begun:
+            self._record("purge", row, deleted=deleted)
         return Deleted(deleted, None if reached is None else self._cursor(row, reached))
 
     def purge_state(self, queue: str) -> Purge:
@@ -117,13 +122,26 @@ class LogVerbs(SpaceBase):
         left = any(one.position <= row.purge_through for one in log.oldest(self.db, row.queue_id, 1))
         return Purge(row.purge_ts, completed=row.purge_ts is not None and not left)
 
-    def _clear(self, row: Queue, low: int, end: int, at: int) -> tuple[int, int | None]:
-        """Delete entries from above `low` up to `end`; return how many, and after which to go on, if at all."""
+    def _clear(
+        self, row: Queue, low: int, end: int, at: int, *, ask_letters: bool = False
+    ) -> tuple[int, int | None]:
+        """Delete entries from above `low` up to `end`; return how many, and after which to go on, if at all.
+
+        ask_letters: record which dead letters are among them.
+        """
         past = retention.aged_ts(row, at)
         victims = log.between(self.db, row.queue_id, low, end, ENTRIES_MAX + 1, at=at, aged_ts=past)
         some = retention.within(victims[:ENTRIES_MAX], retention.SWEEP_BYTES)
+        if ask_letters:
+            self._record_letters(row, some)
         deleted = self._drop(row, some)
         return deleted, None if len(some) == len(victims) else some[-1].position
+
+    def _record_letters(self, row: Queue, victims: Sequence[Victim]) -> None:
+        """Have it on record where dead letters are among what is deleted."""
+        found = deadletters.among(self.db, [one.position for one in victims])
+        if found:
+            self._record("delete_letters", row, count=len(found), ids=told(found))
 
     # -- queues -----------------------------------------------------------------------------------------
 
@@ -135,10 +153,13 @@ class LogVerbs(SpaceBase):
         row = self._require(queue)
         if row.app is not None:
             raise ConfigConflict(f"the spec of app {row.app} declares queue {row.name}")
-        part = self.delete_range(queue)
+        deleted, reached = self._clear(row, 0, row.tail, self._time())
         # Its keys go too: a queue that is made under the same id must not take them for its own.
-        if part.resume is not None or dedup.forget(self.db, row.queue_id, KEYS_FORGOTTEN) == KEYS_FORGOTTEN:
+        if reached is not None or dedup.forget(self.db, row.queue_id, KEYS_FORGOTTEN) == KEYS_FORGOTTEN:
+            if deleted:
+                self._record("remove", row, deleted=deleted, more=True)
             return True
+        self._record("remove", row, deleted=deleted)
         for one in row.consumers:
             consumers.remove(self.db, one.consumer_id)
         queues.remove(self.db, row)
@@ -161,7 +182,7 @@ class LogVerbs(SpaceBase):
     @grows
     def create(self, config: QueueConfig) -> QueueInfo:
         """Make a new queue, without consumers. Raises NameTaken, InvalidRequest."""
-        return self._info(self._make(self._new_id(), config))
+        return self._info(self._recorded(self._make(self._new_id(), config)))
 
     @grows
     def configure(self, queue: str, config: QueueConfig) -> QueueInfo:
@@ -172,11 +193,14 @@ class LogVerbs(SpaceBase):
         row = self._find(queue)
         if row is None:
             if config.kind == "work":
-                return self._info(self._make_worked(queue, config, ConsumerConfig()))
-            return self._info(self._make(queue, config))
+                return self._info(self._recorded(self._make_worked(queue, config, ConsumerConfig())))
+            return self._info(self._recorded(self._make(queue, config)))
         if config.name is None and not ids.is_ulid(queue):
             config = msgspec.structs.replace(config, name=queue)
-        return self._reconfigured(row, config)
+        before = row.config
+        info = self._reconfigured(row, config)
+        self._record_settings(row, before)
+        return info
 
     @grows
     def reconfigure(self, queue: str, changes: dict[str, object]) -> QueueInfo:
@@ -186,7 +210,10 @@ class LogVerbs(SpaceBase):
             config = msgspec.convert(msgspec.structs.asdict(row.config) | changes, QueueConfig)
         except msgspec.ValidationError as error:
             raise InvalidRequest(str(error)) from error
-        return self._reconfigured(row, config)
+        before = row.config
+        info = self._reconfigured(row, config)
+        self._record_settings(row, before)
+        return info
 
     @reads
     def etag(self, queue: str) -> str:

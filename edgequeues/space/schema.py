@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from edgequeues.space import (
     attempts,
+    audit,
     consumers,
     deadletters,
     dedup,
     deliveries,
     entities,
+    kinship,
     log,
     queues,
     rates,
@@ -31,5 +33,5 @@ MIGRATIONS: tuple[str, ...] = (
     + deadletters.DDL
     + dedup.DDL,
     queues.STEP_3 + deadletters.STEP_3 + results.DDL,
-    queues.STEP_4 + entities.DDL + schedules.DDL + rates.DDL,
+    queues.STEP_4 + kinship.STEP_4 + entities.DDL + schedules.DDL + rates.DDL + audit.DDL,
 )

@@ -6,6 +6,7 @@ from edgequeues.core import leases
 from edgequeues.models import LEASE_MS_MAX
 from edgequeues.space import (
     attempts,
+    audit,
     consumers,
     dedup,
     deliveries,
@@ -17,14 +18,15 @@ from edgequeues.space import (
     store,
 )
 from edgequeues.space.calling_verbs import CallingVerbs
-from edgequeues.space.dead_verbs import DeadVerbs
 from edgequeues.space.entity_verbs import EntityVerbs
 from edgequeues.space.hook_verbs import HookVerbs
 from edgequeues.space.ingest_verbs import IngestVerbs
 from edgequeues.space.log_verbs import LogVerbs
+from edgequeues.space.overview import Overview
 from edgequeues.space.spec_verbs import SpecVerbs
 from edgequeues.space.timed import UNREAD
 from edgequeues.space.work_verbs import WorkVerbs
+from edgequeues.space.workbench import Workbench
 
 FILLED_TOGETHER = 10  # consumers that share the entries one turn gives to new ones
 TIDY_PAUSE_MS = 60_000
@@ -32,7 +34,7 @@ TIDY_ROWS = 1_000  # of what is only remembered for a while, removed in one turn
 
 
 class SpaceShard(
-    LogVerbs, CallingVerbs, HookVerbs, WorkVerbs, DeadVerbs, SpecVerbs, IngestVerbs, EntityVerbs
+    LogVerbs, CallingVerbs, HookVerbs, WorkVerbs, Workbench, SpecVerbs, IngestVerbs, EntityVerbs, Overview
 ):
     """The queues of one space."""
 
@@ -109,6 +111,7 @@ class SpaceShard(
         rates.sweep(self.db, at * 1_000, TIDY_ROWS)
         entities.sweep(self.db, at, TIDY_ROWS)
         attempts.sweep(self.db, at - LEASE_MS_MAX, TIDY_ROWS)
-        for soonest in (each.soonest(self.db) for each in (dedup, results, rates, entities)):
+        audit.sweep(self.db, at, TIDY_ROWS)
+        for soonest in (each.soonest(self.db) for each in (dedup, results, rates, entities, audit)):
             if soonest is not None:
                 self._alarm_in(max(soonest - at, TIDY_PAUSE_MS))

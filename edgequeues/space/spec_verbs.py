@@ -15,6 +15,7 @@ from edgequeues.space.base import DEFAULT
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.queues import Queue
 from edgequeues.space.schedule_verbs import ScheduleVerbs
+from edgequeues.space.watched import told
 from edgequeues.spec import planning
 from edgequeues.spec.ir import QueueSpec, Spec
 from edgequeues.spec.planning import Plan
@@ -49,6 +50,9 @@ class SpecVerbs(ScheduleVerbs):
         if not dry_run:
             self._pass()
             self._carry_out(spec.app, plans, gone)
+            done = told(one for one in changes if one.change != "same")
+            holds = spec.queues or spec.webhooks or spec.commands or spec.schedules
+            self._record("apply_spec" if holds else "remove_spec", app=spec.app, queues=done)
         schedules = self._declare_schedules(spec, dry_run=dry_run)
         return Applied(spec.app, changes, [row.queue_id for row in gone], schedules)
 

@@ -43,6 +43,7 @@ from edgequeues.space.deliveries import Candidate
 from edgequeues.space.desk import Desk
 from edgequeues.space.explaining import Lines, Peeked
 from edgequeues.space.queues import Queue
+from edgequeues.space.watched import changed
 from shards.shard import grows, reads
 
 REMOVED_ROWS = 1_000
@@ -84,11 +85,15 @@ class WorkVerbs(SpaceBase):
         found = next((one for one in row.consumers if one.name == consumer), None)
         if found is None:
             found = self._make_consumer(row, consumer, rules, start=start)
+            self._record("set_consumer", row, consumer=consumer, made=True)
         elif rules.ordering != found.config.ordering:
             raise InvalidRequest(f"ordering: fixed, {consumer} has {found.config.ordering}")
         else:
             self._check_graves(row, [rules])
+            changes = changed(found.config, rules)
             consumers.configure(self.db, found, rules)
+            if changes:
+                self._record("set_consumer", row, consumer=consumer, changes=changes)
         return explaining.counted(self.db, row, found, self._time())
 
     @grows
@@ -100,10 +105,12 @@ class WorkVerbs(SpaceBase):
         row = self._find(queue)
         if row is None:
             self._check_grave(rules)
-            return self._info(self._make_worked(queue, config, rules))
+            return self._info(self._recorded(self._make_worked(queue, config, rules)))
         if config.name is None and not ids.is_ulid(queue):
             config = msgspec.structs.replace(config, name=queue)
+        before = row.config
         info = self._reconfigured(row, config)
+        self._record_settings(row, before)
         self.consume(row.queue_id, DEFAULT, rules, start="beginning")
         return info
 
@@ -126,6 +133,7 @@ class WorkVerbs(SpaceBase):
         row.consumers.remove(found)
         consumers.remove(self.db, found.consumer_id)
         self._worked(desk)
+        self._record("remove_consumer", row, consumer=consumer)
         return False
 
     def consumers(self, queue: str) -> list[ConsumerInfo]:
@@ -222,6 +230,7 @@ class WorkVerbs(SpaceBase):
         desk = self._desk(row)
         desk.give_up(found, standing, "skipped", "skipped by an operator")
         self._worked(desk)
+        self._record("skip", row, consumer=found.name, id=object_id)
 
     # -- looking ----------------------------------------------------------------------------------------
 

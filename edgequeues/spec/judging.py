@@ -55,6 +55,11 @@ class Judge:
         """Is there nothing to be said of any message?"""
         return self.check is None and self._filter is None and not self._computed
 
+    @property
+    def ranks(self) -> bool:
+        """Is the priority computed of each message?"""
+        return any(name == "priority" for name, _, _ in self._computed)
+
     def all(self, entries: Sequence[NewEntry], at: int) -> list[Verdict]:
         """What is to become of each at unix ms `at`.
 

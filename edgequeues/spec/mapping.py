@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from edgequeues.core import attrs
 from edgequeues.core.attrs import AttrType
 from edgequeues.core.errors import InvalidMessage
 from edgequeues.core.expression_reading import found
 from edgequeues.core.expressions import Env, ExprError, bare_path, compile_expr
+from edgequeues.core.jsonwords import path_text
 from edgequeues.spec import wording
 from edgequeues.spec.ir import Expr
+
+
+class Misfit(NamedTuple):
+    """Why a field cannot be made. path: where its expression looks, if it only does that. found: what was there."""
+
+    field: str
+    expression: str
+    path: str | None
+    found: str | None
+    error: str
 
 
 class Field:
@@ -48,3 +59,14 @@ class Field:
         raise InvalidMessage(
             f"{fault}; " + (f"it is {text}" if self.path is None else f"{text} is {found(env, self.path)}")
         )
+
+    def misfit(self, env: Env) -> Misfit | None:
+        """Why the field cannot be made; None: it can."""
+        try:
+            self(env)
+        except InvalidMessage as error:
+            text = wording.text(self._expr)
+            if self.path is None:
+                return Misfit(self.name, text, None, None, error.detail)
+            return Misfit(self.name, text, path_text(*self.path), found(env, self.path), error.detail)
+        return None

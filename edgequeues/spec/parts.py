@@ -32,7 +32,7 @@ def queue(making: Building, path: Path, block: Block) -> ir.QueueSpec:
         elif key == "priority":
             made[key] = _priority(making, at, item.value)
         elif key == "map_to":
-            made[key] = _map_to(making, at, item.value)
+            made[key] = mapping(making, at, item.value)
         elif key in ("delay_ms", "on_invalid"):
             made[key] = making.setting(at, item.value, _type(ir.QueueSpec, key))
         else:
@@ -177,7 +177,7 @@ def _priority(making: Building, path: Path, value: Value) -> Any:
     return making.expression(path, value)
 
 
-def _map_to(making: Building, path: Path, value: Value) -> Any:
+def mapping(making: Building, path: Path, value: Value) -> Any:
     """`command Entity.Command { ... }`, `queue Name { ... }`."""
     making.mark(path, value)
     if making.troubles(path, value.troubles):

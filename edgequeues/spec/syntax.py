@@ -8,10 +8,10 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from edgequeues.spec.expression_tree import FUNCTIONS
+from edgequeues.spec.expression_tree import FUNCTIONS, Expression
 from edgequeues.spec.faults import Fault, Lines, listed, meant
 from edgequeues.spec.keys import BLOCKS, VALUES
-from edgequeues.spec.tree import Block, Entry, Tree
+from edgequeues.spec.tree import Block, Entry, Tree, Value
 
 if TYPE_CHECKING:
     from lark import Lark
@@ -61,11 +61,25 @@ class _Opening(NamedTuple):
 
 def read(lines: Lines) -> list[Entry | Block]:
     """The blocks and entries of a text. Raises SyntaxFault."""
+    return cast("list[Entry | Block]", _read(lines, "start"))  # what Tree makes of it
+
+
+def read_expression(lines: Lines) -> Expression:
+    """An expression, where the text is nothing else. Raises SyntaxFault."""
+    return cast("Expression", _read(lines, "expr"))
+
+
+def read_target(lines: Lines) -> Value:
+    """What stands after `map_to:`, where the text is nothing else. Raises SyntaxFault."""
+    return cast("Value", _read(lines, "target"))
+
+
+def _read(lines: Lines, rule: str) -> object:
     from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
 
     _check_brackets(lines)
     try:
-        found: object = parser().parse(lines.text)
+        found: object = parser().parse(lines.text, rule)
     except UnexpectedToken as error:
         start = error.token.start_pos if error.token.type != "$END" else None
         raise SyntaxFault(
@@ -75,7 +89,7 @@ def read(lines: Lines) -> list[Entry | Block]:
         raise SyntaxFault(_unexpected(lines, error.pos_in_stream, None, error.allowed or set())) from None
     except UnexpectedEOF as error:
         raise SyntaxFault(_unexpected(lines, None, None, set(error.expected))) from None
-    return cast("list[Entry | Block]", found)  # what Tree makes of it
+    return found
 
 
 def comments(text: str) -> Iterator[tuple[int, int]]:
@@ -91,6 +105,7 @@ def parser() -> Lark:
     grammar = files("edgequeues.spec").joinpath("grammar.lark").read_text("utf-8")
     return Lark(
         grammar,
+        start=["start", "expr", "target"],
         parser="lalr",
         lexer="contextual",
         propagate_positions=True,

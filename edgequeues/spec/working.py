@@ -12,7 +12,7 @@ from edgequeues.core.expressions import Env
 from edgequeues.models import Entry
 from edgequeues.spec.calling import Call
 from edgequeues.spec.ir import CommandMapping, CommandSpec, QueueMapping, QueueSpec
-from edgequeues.spec.mapping import Field
+from edgequeues.spec.mapping import Field, Misfit
 
 Runner = Literal[
     "space", "python", "http"
@@ -53,13 +53,24 @@ class Work:
         """What is to be done with a message at unix ms `at`. Raises InvalidMessage."""
         if isinstance(self._to, QueueMapping) and not self._fields:
             return Chained(self._to.queue, entry.data)
-        value = jsontext.value(entry.data)
-        fields = value if isinstance(value, dict) else {}
-        env = Env(attrs.with_defaults(self._type, fields) or fields, at / 1_000)
+        env = self._env(entry, at)
         made = {one.name: one(env) for one in self._fields}
         if isinstance(self._to, QueueMapping):
             return Chained(self._to.queue, jsontext.write(made).decode())
         return Call(self._to.entity_type, self._to.command, made)
+
+    def misfits(self, entry: Entry, at: int) -> list[Misfit]:
+        """What of a message does not fit at unix ms `at`, field by field; nothing is made of it."""
+        if not self._fields:
+            return []
+        env = self._env(entry, at)
+        found = [one.misfit(env) for one in self._fields]
+        return [one for one in found if one is not None]
+
+    def _env(self, entry: Entry, at: int) -> Env:
+        value = jsontext.value(entry.data)
+        fields = value if isinstance(value, dict) else {}
+        return Env(attrs.with_defaults(self._type, fields) or fields, at / 1_000)
 
 
 def runner_of(command: CommandSpec | None) -> Runner:

@@ -8,7 +8,7 @@ import pytest
 
 from edgequeues.core.grants import VERBS, Verb
 from edgequeues.core.ids import ulid_to_hex
-from edgequeues.http import binding, cloudflare, dxos, hooks, native
+from edgequeues.http import admin, binding, cloudflare, dxos, hooks, native
 from edgequeues.http.waits import Waits
 
 from .asgi import NDJSON, Client, Pairs
@@ -21,6 +21,7 @@ Q = "dxn:queue:demo:log"
 LOG = f"/v1/{Q}"
 ENTRY = {"entries": [{"data": 1}]}
 
+LETTERS = "/admin/queues/{name}/dlq"
 CF = "/client/v4/accounts/{space}"
 CF_Q = CF + "/queues/{queue_hex}"
 OF_BINDING = (b"edgequeues-queue", f"{SPACE}/{QUEUE}".encode())
@@ -96,6 +97,16 @@ NEEDED: dict[tuple[str, str], Verb | None] = {
     ("POST", "/message"): "push",
     ("POST", "/batch"): "push",
     ("GET", "/metrics"): "read",
+    ("GET", "/admin/queues"): "list",
+    ("GET", "/admin/queues/{name}"): "read",
+    ("GET", "/admin/audit"): "read",
+    ("GET", LETTERS): "read",
+    ("GET", LETTERS + "/{id}"): "read",
+    ("DELETE", LETTERS + "/{id}"): "delete",
+    ("POST", LETTERS + "/{id}/replay"): "push",
+    ("POST", LETTERS + "/{id}/dry-run"): "read",
+    ("POST", LETTERS + "/replay"): "push",
+    ("POST", LETTERS + "/purge"): "delete",
     ("GET", "/healthz"): None,
     ("GET", "/readyz"): None,
 }
@@ -112,7 +123,8 @@ async def status(client: Client, method: str, path: str, *headers: Header) -> in
 def test_every_route_is_in_the_list_above_with_its_verb() -> None:
     router = cast(Any, None)
     dialects = [build(router, Waits()) for build in (dxos.dialect, cloudflare.dialect)]
-    dialects += [native.dialect(router, Waits(), router), binding.dialect(router), hooks.dialect(router)]
+    dialects += [build(router, Waits(), router) for build in (native.dialect, admin.dialect)]
+    dialects += [binding.dialect(router), hooks.dialect(router)]
     there_are = {(route.method, route.template): route.verb for one in dialects for route in one.routes}
     assert there_are == NEEDED
 
@@ -132,6 +144,8 @@ async def test_a_route_needs_its_verb_and_no_other(
         schedule="tick",
         entity_type="Incident",
         entity_id="i1",
+        name="jobs",
+        id="letter",
     )
     only, others = world.token(verb), world.token(*(one for one in VERBS if one != verb))
     client = await world.open()

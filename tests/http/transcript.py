@@ -22,7 +22,9 @@ from .asgi import Client, Pairs
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "tests" / "transcripts"
-PAGES = {name: ROOT / "docs" / "protocol" / f"{name}.md" for name in ("native", "dxos", "cloudflare")}
+PAGES = {
+    name: ROOT / "docs" / "protocol" / f"{name}.md" for name in ("native", "dxos", "cloudflare", "admin")
+}
 
 HOLE = re.compile(r"\{\{(\w+)\}\}")
 BLOCK = re.compile(r"<!-- transcript (\S+) -->\n.*?<!-- end -->", re.DOTALL)

@@ -1,0 +1,112 @@
+"""The verbs of those who watch over a space: how its queues are doing, and what was done to it. Each is one turn."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from edgequeues.models import ConsumerInfo
+from edgequeues.space import audit, explaining, kinship, log, queues, retention, standings
+from edgequeues.space.audit import Record
+from edgequeues.space.base import SpaceBase
+from edgequeues.space.queues import Queue
+from shards.shard import reads
+
+QUEUES_MAX = 100  # in one page
+LETTERS_MAX = 10_000  # dead letters of one queue that are counted
+GRAVES_MAX = 100  # queues in which they are counted
+
+
+class Doing(Struct, frozen=True):
+    """How a queue is doing, for the consumer that has most to do.
+
+    depth: messages that wait, be it for their time, for others, or for somebody to take them. in_flight: handed out.
+    oldest: unix ms at which the oldest of both was appended; None: there is none. per_minute: messages that came in
+    the last minute, as far as the space was open then. at: unix ms of all this.
+    """
+
+    queue_id: str
+    name: str | None
+    depth: int
+    in_flight: int
+    oldest: int | None
+    per_minute: int
+    at: int
+
+
+class Queues(Struct, frozen=True):
+    """A page. resume: not None when there may be more: the id to go on after."""
+
+    queues: list[Doing]
+    resume: str | None
+
+
+class Close(Struct, frozen=True):
+    """A queue looked at more closely. letters: those that come from it and were not replayed, up to LETTERS_MAX.
+
+    graves: the queues in which its dead letters lie, by name or id.
+    """
+
+    doing: Doing
+    paused: bool
+    letters: int
+    graves: list[str]
+
+
+class Overview(SpaceBase):
+    """`queue` is a queue's id or its name, checked by the caller."""
+
+    def doing(self, after: str, limit: int) -> Queues:
+        """Queues with ids above `after` ("" for all), in id order: at most `limit` and QUEUES_MAX of them."""
+        self._settle()
+        limit = min(limit, QUEUES_MAX)
+        self.write_back()
+        rows = queues.page(self.db, after, limit + 1)
+        resume = rows[limit - 1].queue_id if len(rows) > limit else None
+        return Queues([self._doing(row) for row in rows[:limit]], resume)
+
+    def close_up(self, queue: str) -> Close:
+        """One queue. Raises QueueNotFound."""
+        self._settle()
+        row, at, count = self._require(queue), self._time(), 0
+        graves = kinship.lies_in(self.db, row.queue_id, GRAVES_MAX)
+        for one in graves:
+            aged_ts = retention.aged_ts(self._require(one), at)
+            left = LETTERS_MAX - count
+            count += kinship.open_from(self.db, one, row.queue_id, left, at=at, aged_ts=aged_ts)
+        names = [self._require(one).name or one for one in graves]
+        return Close(self._doing(row), row.paused, count, names)
+
+    @reads
+    def audited(self, queue: str | None, after: int, limit: int) -> list[Record]:
+        """What was done, the oldest first, from above number `after`; to one queue, by id or name, or to the space.
+
+        A queue that is gone is found by its last name, and by others that it had.
+        """
+        if queue is None:
+            return audit.page(self.db, after, limit)
+        row = self._find(queue)
+        if row is not None:
+            return audit.of_queue(self.db, row.queue_id, after, limit)
+        return audit.of_name(self.db, queue, after, limit) or audit.of_queue(self.db, queue, after, limit)
+
+    def _doing(self, row: Queue) -> Doing:
+        at = self._time()
+        first = log.oldest_live(self.db, row.queue_id, at, retention.aged_ts(row, at))
+        rate, counted = (
+            self._per_minute(row),
+            [explaining.counted(self.db, row, one, at) for one in row.consumers],
+        )
+        if not counted:  # nobody works it, so all that is in it waits
+            entries, _ = retention.live(self.db, row, at)
+            return Doing(row.queue_id, row.name, entries, 0, first, rate, at)
+        busiest = max(range(len(counted)), key=lambda number: _unfinished(counted[number]))
+        info = counted[busiest]
+        oldest = standings.oldest(self.db, row.consumers[busiest].consumer_id)
+        if oldest is not None:  # it may have expired: then it is older than what has not
+            oldest = None if first is None else max(oldest, first)
+        depth = _unfinished(info) - info.leased
+        return Doing(row.queue_id, row.name, depth, info.leased, oldest, rate, at)
+
+
+def _unfinished(info: ConsumerInfo) -> int:
+    return info.scheduled + info.waiting + info.ready + info.leased + info.backoff

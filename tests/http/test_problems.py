@@ -78,6 +78,7 @@ PLAIN = b"application/json"
 WORDS = {
     "native": (problems.MEDIA, in_native),
     "dxos": (PLAIN, in_dxos),
+    "admin": (problems.MEDIA, in_native),
     "cloudflare": (PLAIN, in_cloudflare),
     "binding": (PLAIN, in_cloudflare),
     "hooks": (problems.MEDIA, in_native),

@@ -13,7 +13,7 @@ from edgequeues.models import ENTRIES_MAX, ENTRY_BYTES_MAX, Entry, NewEntry
 from edgequeues.models_letters import LetterFilter, Replayed
 from edgequeues.space import audit, deadletters, letters, log, retention
 from edgequeues.space.base import SpaceBase
-from edgequeues.space.deadletters import START, DeadLetter, Holds, Place, Replay, Search, Summary
+from edgequeues.space.deadletters import START, DeadLetter, Place, Replay, Search, Summary
 from edgequeues.space.letters import Envelope
 from edgequeues.space.log import Victim
 from edgequeues.space.queues import Queue
@@ -180,18 +180,20 @@ class DeadVerbs(SpaceBase):
             self._record("replay", row, count=len(made), messages=first, **how)
 
     def _search(self, row: Queue, wanted: LetterFilter, through: int | None) -> Search:
+        """What to look for. Raises InvalidRequest for an expression that is none."""
         source = None if wanted.queue is None else self._find(wanted.queue)
         at, last = self._time(), row.tail if through is None else through
         source_id = None if source is None else source.queue_id
         aged_ts = retention.aged_ts(row, at)
-        return Search(row.queue_id, wanted, source_id, last, at, aged_ts, self._holds(wanted, source, at))
-
-    def _holds(self, wanted: LetterFilter, source: Queue | None, at: int) -> Holds | None:
-        """Whether the expression of a filter holds for a letter; None: it has none. Raises InvalidRequest."""
+        search = Search(row.queue_id, wanted, source_id, last, at, aged_ts)
         if wanted.where is None:
-            return None
-        holds = condition(wanted.where, None if source is None else source.rules)
-        return lambda entry, letter: holds(entry.data, letters.known(entry, letter), at)
+            return search
+        asked = condition(wanted.where, None if source is None else source.rules)
+
+        def holds(entry: Entry, letter: DeadLetter) -> bool:
+            return asked(entry.data, letters.known(entry, letter), at)
+
+        return search._replace(holds=holds, scans=asked.scans)
 
     def _pairs(self, places: Sequence[Place]) -> list[Pair]:
         """The dead letters at these places, in this order."""

@@ -10,12 +10,14 @@ from typing import Any, Literal, NamedTuple
 import apsw
 from msgspec import Struct
 
+from edgequeues.core.errors import InvalidRequest
 from edgequeues.models import ENTRY_BYTES_MAX, UNIX_MS_MAX, Entry
 from edgequeues.models_letters import LetterFilter
 from edgequeues.space import log
 
 CONDITIONS_MAX = 500  # dead letters for which one turn looks whether an expression holds
-CONDITION_BYTES = ENTRY_BYTES_MAX
+CONDITION_BYTES = ENTRY_BYTES_MAX  # of data that such an expression goes through in one turn, about
+CONDITION_BYTES_OF_ONE = 8 * ENTRY_BYTES_MAX  # of one letter, each time it is gone through counted
 
 ENTRY = ", ".join(f"e.{column}" for column in log.COLUMNS.split(", "))
 
@@ -154,7 +156,7 @@ class Search(NamedTuple):
 
     source_id: the queue that the filter names; None where it names none, or one that is gone.
     at, aged_ts: unix ms; what has expired by then, or was last appended by then, is not wanted.
-    holds: what else is asked of each, which SQL cannot tell.
+    holds: what else is asked of each, which SQL cannot tell. scans: how often that goes through its data.
     """
 
     queue_id: str
@@ -164,6 +166,7 @@ class Search(NamedTuple):
     at: int
     aged_ts: int
     holds: Holds | None = None
+    scans: int = 0
 
 
 class Place(NamedTuple):
@@ -270,13 +273,24 @@ def look(
             looked_at += 1
             last = Place(source_id, source_position, position)
             if is_wanted and search.holds is not None:
-                room -= size
+                room -= _work(size, search.scans, position)
             if is_wanted and (search.holds is None or search.holds(*at(db, [position])[0])):
                 places.append((last, size))
                 bytes_max -= size
     finally:
         cursor.close()
     return Found(places, last if looked_at == rows_max else None)
+
+
+def _work(size: int, scans: int, position: int) -> int:
+    """Bytes that an expression goes through of a letter. Raises InvalidRequest where it would take seconds."""
+    work = size * max(scans, 1)
+    if scans > 1 and work > CONDITION_BYTES_OF_ONE:
+        raise InvalidRequest(
+            f"where: it goes {scans} times through the {size} bytes of the dead letter at position {position}, which"
+            " takes too long: compare less with lists, or leave that letter out by other fields of the filter"
+        )
+    return work
 
 
 def _asked(search: Search) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import msgspec
 
 from edgequeues.core import attrs, jsontext
 from edgequeues.core.attrs import AttrType
+from edgequeues.core.expression_nodes import children
 from edgequeues.core.expression_values import truthy
 from edgequeues.core.expressions import Env, ExprError, compile_expr
 from edgequeues.spec import pieces
@@ -46,12 +47,17 @@ class _Facts(Anything):
 
 
 class Condition:
-    """A condition, compiled. Raises InvalidRequest."""
+    """A condition, compiled. Raises InvalidRequest.
+
+    scans: how often it may go through all that a message holds; each time takes as long as the message is.
+    """
 
     def __init__(self, text: str, message_type: MessageType | None) -> None:
         self._type = message_type or {}
         scope = _Facts() if message_type is None else {**message_type, **FACTS}
-        self._holds = compile_expr(pieces.expression("where", text, scope, (BOOL,)))
+        expr = pieces.expression("where", text, scope, (BOOL,))
+        self._holds = compile_expr(expr)
+        self.scans = _scans(expr)
 
     def __call__(self, data: str, facts: Mapping[str, Any], at: int) -> bool:
         """Does it hold for a message at unix ms `at`? Where it cannot be computed, it does not.
@@ -65,6 +71,14 @@ class Condition:
             return truthy(self._holds(Env({**known, **facts, "message": value}, at / 1_000)))
         except ExprError:
             return False
+
+
+def _scans(node: Any) -> int:
+    """Comparisons that look at every element of a list or an object: all but those with a constant."""
+    inner = [child for child, _ in children(node, ())]
+    key = next(iter(node))
+    own = key == "in" or (key in ("eq", "ne") and not any("lit" in child for child in inner))
+    return own + sum(map(_scans, inner))
 
 
 @lru_cache(maxsize=256)

@@ -171,6 +171,16 @@ def test_where_the_queue_has_a_type_a_field_that_no_message_has_is_refused(space
         found(space, "orders", "amount == null")
 
 
+def test_what_would_go_through_a_long_message_again_and_again_is_refused(space: Space) -> None:
+    jobs = Jobs(space)
+    jobs.bury(f'{{"list": [{"1," * 1_500_000}2]}}', '{"list": [2]}')
+    twice = "2 in list && 3 in list || 2 in list"
+    assert len(found(space, "jobs", twice)) == 2
+    with pytest.raises(InvalidRequest, match="goes 20 times through the 3000013 bytes"):
+        found(space, "jobs", " || ".join(["2 in list"] * 20))
+    assert found(space, "jobs", " || ".join(f"list[0] == {n}" for n in range(2, 60))) == ['{"list": [2]}']
+
+
 def test_one_turn_asks_an_expression_of_five_hundred_letters_and_the_next_goes_on(space: Space) -> None:
     jobs = Jobs(space)
     jobs.bury(*map(str, range(1_100)))

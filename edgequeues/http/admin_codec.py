@@ -20,7 +20,7 @@ from edgequeues.space.deadletters import DeadLetter
 from edgequeues.space.letters import Envelope
 from edgequeues.space.overview import Close, Doing
 from edgequeues.space.workbench import Inspected, Kin
-from edgequeues.spec import pieces
+from edgequeues.spec import conditions, pieces
 from edgequeues.spec.ir import Mapping
 from edgequeues.spec.trying import Trial
 
@@ -100,7 +100,7 @@ def _meant(asked: _Filter, *, also: bool = False) -> tuple[list[str] | None, Let
         since=_ms(asked.since),
         until=_end_ms(asked.until),
         error=asked.error,
-        where=asked.where,
+        where=conditions.read(asked.where),
     )
     filtered = also or wanted != LetterFilter()
     if [asked.ids is not None, filtered, asked.all].count(True) != 1:
@@ -175,7 +175,7 @@ def wanted(query: params.Query) -> LetterFilter:
         since=_ms(params.integer(query, "since", high=high)),
         until=_end_ms(params.integer(query, "until", high=high)),
         error=params.text(query, "error"),
-        where=params.text(query, "where"),
+        where=conditions.read(params.text(query, "where")),
         replayed=params.flag(query, "replayed") if "replayed" in query else None,
     )
 

@@ -12,6 +12,7 @@ from edgequeues.models import ENTRIES_MAX
 from edgequeues.models_letters import LetterFilter
 from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
+from edgequeues.spec import conditions
 
 LOOKED_AT = 100  # where the request does not say
 
@@ -25,7 +26,8 @@ def routes(router: Router, waits: Waits) -> list[Route]:
         params.only(request.query, ("after", "limit", "where"))
         after = params.integer(request.query, "after") or 0
         limit = params.integer(request.query, "limit", low=1, high=ENTRIES_MAX) or LOOKED_AT
-        where, space = params.text(request.query, "where"), await router.require(dxn)
+        where = conditions.read(params.text(request.query, "where"))
+        space = await router.require(dxn)
         if where is not None:
             wanted = LetterFilter(where=where)
             part = await space.call(SpaceShard.find_letters, dxn.queue, wanted, after, limit)

@@ -32,6 +32,7 @@ from edgequeues.space.explaining import Peeked
 from edgequeues.space.letters import Envelope
 from edgequeues.space.results import BYTES_MAX as RESULT_BYTES_MAX
 from edgequeues.space.workbench import Found
+from edgequeues.spec import conditions
 
 S = TypeVar("S", bound=Struct)
 
@@ -182,6 +183,7 @@ def replay(body: bytes) -> ReplayOrder:
     if (order.ids is None) == (order.filter is None):
         raise InvalidRequest("give either ids or filter")
     if order.filter is not None:
+        conditions.read(order.filter.where)
         if order.filter.replayed:
             raise InvalidRequest("filter.replayed: each is replayed once")
         return order
@@ -193,7 +195,9 @@ def replay(body: bytes) -> ReplayOrder:
 
 def purge(body: bytes) -> LetterFilter | None:
     """Which dead letters to delete; None: all there is. Raises InvalidJson, InvalidRequest."""
-    return _decode(body, _Purge).filter if body.strip() else None
+    wanted = _decode(body, _Purge).filter if body.strip() else None
+    conditions.read(None if wanted is None else wanted.where)
+    return wanted
 
 
 # -- out ----------------------------------------------------------------------------------------------------

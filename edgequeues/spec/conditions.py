@@ -46,6 +46,19 @@ class _Facts(Anything):
         return FACTS.get(name, JSON)
 
 
+WHERE = "where"  # how the text is called in refusals
+
+
+def read(text: str | None) -> str | None:
+    """The text of a condition, as far as that can be judged without a queue. Raises InvalidRequest.
+
+    Called at the edge: no text is parsed in a turn.
+    """
+    if text is not None:
+        pieces.read(WHERE, text)
+    return text
+
+
 class Condition:
     """A condition, compiled. Raises InvalidRequest.
 
@@ -55,7 +68,7 @@ class Condition:
     def __init__(self, text: str, message_type: MessageType | None) -> None:
         self._type = message_type or {}
         scope = _Facts() if message_type is None else {**message_type, **FACTS}
-        expr = pieces.expression("where", text, scope, (BOOL,))
+        expr = pieces.expression(WHERE, text, scope, (BOOL,))
         self._holds = compile_expr(expr)
         self.scans = _scans(expr)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from edgequeues.core.attrs import AttrType
 from edgequeues.core.errors import InvalidRequest
@@ -13,8 +15,16 @@ from edgequeues.spec.faults import Fault, Lines, Path, Place, in_order, place_of
 _NOTHING = ir.Spec(version=0, app="pieces")
 
 
-def expression(name: str, text: str, scope: Scope, wanted: Sequence[AttrType] = ()) -> ir.Expr:
-    """The expression of a text, whose value is of one of the wanted types, if that can be told.
+class Read(NamedTuple):
+    """An expression that was read. marks: where its parts stand in the text."""
+
+    expr: ir.Expr
+    marks: Mapping[Path, Place]
+
+
+@lru_cache(maxsize=256)
+def read(name: str, text: str) -> Read:
+    """An expression as text. Remembered: what is read at the edge is not read again in a turn.
 
     name: of what the text was given for. Raises InvalidRequest, which tells where in the text each fault is.
     """
@@ -28,14 +38,20 @@ def expression(name: str, text: str, scope: Scope, wanted: Sequence[AttrType] = 
         found = read_expression(making.lines)
     except SyntaxFault as error:
         raise _refused(name, making.marks, [error.fault]) from None
-    ast = making.expression((), Value(found.start, found.end, found))
-    if ast is None or making.faults:
+    expr = making.expression((), Value(found.start, found.end, found))
+    if expr is None or making.faults:
         raise _refused(name, making.marks, making.faults)
+    return Read(expr, making.marks)
+
+
+def expression(name: str, text: str, scope: Scope, wanted: Sequence[AttrType] = ()) -> ir.Expr:
+    """The same, whose value is of one of the wanted types, if that can be told. Raises InvalidRequest."""
+    found = read(name, text)
     checking = Checking(_NOTHING, None)
-    checking.expression((), ast, scope, wanted)
+    checking.expression((), found.expr, scope, wanted)
     if checking.faults:
-        raise _refused(name, making.marks, checking.faults)
-    return ast
+        raise _refused(name, found.marks, checking.faults)
+    return found.expr
 
 
 def mapping(name: str, text: str) -> ir.Mapping:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from edgequeues.core import attrs, jsontext
 from edgequeues.core.errors import SpecConflict
+from edgequeues.core.who import SERVER
 from edgequeues.models import ENTRY_BYTES_MAX
 from edgequeues.space import consumers, deadletters, deliveries, log, queues, rates, retention, views
 from edgequeues.space.base import DEFAULT
@@ -52,7 +53,8 @@ class SpecVerbs(ScheduleVerbs):
             self._carry_out(spec.app, plans, gone)
             done = told(one for one in changes if one.change != "same")
             holds = spec.queues or spec.webhooks or spec.commands or spec.schedules
-            self._record("apply_spec" if holds else "remove_spec", app=spec.app, queues=done)
+            if done or self.who != SERVER:  # which applies what it was started with at each start
+                self._record("apply_spec" if holds else "remove_spec", app=spec.app, queues=done)
         schedules = self._declare_schedules(spec, dry_run=dry_run)
         return Applied(spec.app, changes, [row.queue_id for row in gone], schedules)
 

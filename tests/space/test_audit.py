@@ -169,6 +169,14 @@ def test_specs_are_recorded_with_what_they_changed(space: Space) -> None:
     assert changed[2]["queues"] == [{"queue": "orders", "change": "changed", "fields": ["ordering"]}]
 
 
+def test_what_a_server_applies_at_each_start_is_recorded_where_it_changes_something(space: Space) -> None:
+    for _ in range(2):
+        space.call(SpaceShard.apply, spec("shop", orders=TYPED))
+    assert len(records(space)) == 1
+    space.call(by(ANNA, SpaceShard.apply), spec("shop", orders=TYPED))
+    assert [one.who_name for one in rows(space)] == ["", "anna"]
+
+
 def test_records_go_after_ninety_days_by_themselves_but_for_the_last(space: Space) -> None:
     space.configure("log")
     space.clock.advance(audit.KEPT_MS - 1)

@@ -118,7 +118,7 @@ async def test_criterion_3_failed_messages_are_tried_five_times_with_exponential
         await ops.sender.send(incident(1))
         [letter] = await until(ops.letters)
         found = await ops.ask("GET", f"/admin/queues/WebhookIngress/dlq/{letter['id']}")
-    errors = found["dead_letter"]["errors"]
+    errors = found["letter"]["errors"]
     assert [one["attempt"] for one in errors] == [1, 2, 3, 4, 5]
     ends = [one["at"] for one in errors]
     waits = [after - before for before, after in pairwise(ends)]

@@ -115,8 +115,9 @@ class Specs:
             if not dry_run:
                 row = SpecRow(space, spec.app, origin, ir.encode(spec).decode(), self._clock.now_ms())
                 self._control.put_spec(row)
-                self._forget(space, spec.app)
+                before = self._forget(space, spec.app)
                 self._hold(Held(row, spec, self._compiled(space, spec)))
+                self._count_on(before)
                 await _take_away(ref, applied.gone, who)
         return applied
 
@@ -151,10 +152,18 @@ class Specs:
         self._held[held.row.space, held.row.app] = held
         self._by_name |= dict.fromkeys(held.spec.webhooks, held)
 
-    def _forget(self, space: str, app: str) -> None:
+    def _forget(self, space: str, app: str) -> Held | None:
         held = self._held.pop((space, app), None)
         for name in () if held is None else held.spec.webhooks:
             del self._by_name[name]
+        return held
+
+    def _count_on(self, before: Held | None) -> None:
+        """Have webhooks that are declared anew go on counting their calls."""
+        for name, hook in () if before is None else before.hooks.items():
+            now = self._by_name.get(name)
+            if now is not None:
+                now.hooks[name].counts.update(hook.counts)
 
     # -- looking ----------------------------------------------------------------------------------------
 

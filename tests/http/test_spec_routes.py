@@ -71,6 +71,15 @@ async def test_a_spec_that_is_sent_holds_and_is_given_back(specs: Specs) -> None
     assert (await specs.client.ask("POST", "/hook/gh", b"{}")).status == 401
 
 
+async def test_a_webhook_that_is_declared_anew_goes_on_counting_its_calls(specs: Specs) -> None:
+    await specs.applied(SHOP)
+    for _ in range(2):
+        assert (await specs.client.ask("POST", "/hook/gh", b"{}")).status == 401
+        await specs.applied(SHOP)
+    [found] = [one for one in (await specs.client.get("/v1/hooks")).json()["hooks"] if one["name"] == "gh"]
+    assert found["counts"]["refused"] == 2
+
+
 async def test_a_dry_run_says_what_would_be(specs: Specs) -> None:
     assert await specs.applied(SHOP, "?dry_run=true") == {"orders": "made"}
     assert await specs.listed() == []

@@ -10,6 +10,7 @@ from edgequeues.http.nodes import LISTED, LISTED_MAX
 from edgequeues.http.routes import Request, Response, Route
 from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
+from edgequeues.space.watched import by
 from edgequeues.spec.values import ScheduleList
 from shards.namespace import Ref
 
@@ -42,7 +43,8 @@ def routes(router: Router) -> list[Route]:
         ref = await space(request)
         if ref is None:
             raise ScheduleNotFound(f"schedule {name}")
-        return Response(codec.encode(await ref.call(SpaceShard.run_schedule, name)))
+        turn = by(request.caller.who, SpaceShard.run_schedule)
+        return Response(codec.encode(await ref.call(turn, name)))
 
     return [
         Route("GET", "/v1/spaces/{space}/schedules", schedules, "list"),

@@ -53,6 +53,7 @@ class ScheduleVerbs(SpaceBase):
         [made] = self._put_judged(queue, [verdict], None)
         count = row.made + (made.outcome == "new")
         schedules.put(self.db, row._replace(last_ts=at, made=count, last_error=None))
+        self._record("run_schedule", queue, schedule=name, message=made.id or None)
         return made
 
     # -- declaring --------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from edgequeues.space.watched import told
 from edgequeues.spec import planning
 from edgequeues.spec.ir import QueueSpec, Spec
 from edgequeues.spec.planning import Plan
-from edgequeues.spec.values import Applied, QueueChange
+from edgequeues.spec.values import Applied, QueueChange, ScheduleChange
 from shards.shard import grows
 
 LOOKED_AT = 1_000  # unfinished messages that are compared with a new type
@@ -51,12 +51,21 @@ class SpecVerbs(ScheduleVerbs):
         if not dry_run:
             self._pass()
             self._carry_out(spec.app, plans, gone)
-            done = told(one for one in changes if one.change != "same")
-            holds = spec.queues or spec.webhooks or spec.commands or spec.schedules
-            if done or self.who != SERVER:  # which applies what it was started with at each start
-                self._record("apply_spec" if holds else "remove_spec", app=spec.app, queues=done)
         schedules = self._declare_schedules(spec, dry_run=dry_run)
+        if not dry_run:
+            self._record_spec(spec, changes, schedules)
         return Applied(spec.app, changes, [row.queue_id for row in gone], schedules)
+
+    def _record_spec(
+        self, spec: Spec, queues_: Sequence[QueueChange], schedules: Sequence[ScheduleChange]
+    ) -> None:
+        """Have it on record what a spec did; not that a server applied what it was started with once more."""
+        done = told(one for one in queues_ if one.change != "same")
+        timed = told(one for one in schedules if one.change != "same")
+        if done or timed or self.who != SERVER:
+            holds = spec.queues or spec.webhooks or spec.commands or spec.schedules
+            action = "apply_spec" if holds else "remove_spec"
+            self._record(action, app=spec.app, queues=done, schedules=timed or None)
 
     def _carry_out(self, app: str, plans: dict[str, Plan], gone: list[Queue]) -> None:
         for row in gone:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from edgequeues.core.errors import QueueFull, ScheduleNotFound, SpecConflict
 from edgequeues.models import NewEntry
-from edgequeues.space import check
+from edgequeues.space import audit, check
 from edgequeues.space.shard import SpaceShard
 from edgequeues.spec import ir
 
@@ -109,6 +111,16 @@ def test_a_schedule_can_be_run_now_and_its_next_time_stays(planned: Planned) -> 
     assert made.outcome == "new"
     assert planned.times == ["05 09:00"]  # to the second, which the list does not show
     assert (planned.info().made, planned.info().next) == (1, ms("2026-01-05T10:00"))
+
+
+def test_what_is_changed_and_run_of_schedules_is_on_record(planned: Planned) -> None:
+    planned.apply(tick={"cron": "0 * * * *"})
+    planned.apply(tick={"cron": "0 * * * *"})
+    made = planned.space.call(SpaceShard.run_schedule, "tick")
+    found = [(one.action, json.loads(one.detail)) for one in audit.page(planned.space.db, 0, 10)]
+    assert [action for action, _ in found] == ["apply_spec", "run_schedule"]
+    assert [(one["schedule"], one["change"]) for one in found[0][1]["schedules"]] == [("tick", "made")]
+    assert found[1][1] == {"schedule": "tick", "message": made.id}
 
 
 def test_running_what_is_not_there_or_has_no_room_is_refused(planned: Planned) -> None:

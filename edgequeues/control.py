@@ -111,12 +111,7 @@ class Access:
         self._by_id = {one.id: one for one in rows if not one.anonymous}
         self._anonymous = [one for one in rows if one.anonymous]
 
-    def find(self, text: str, now_ms: int) -> Grant | None:
-        """What the holder of this token may do; None: it is none, or none any more."""
-        token = self.token(text, now_ms)
-        return None if token is None else token.grant
-
-    def token(self, text: str, now_ms: int) -> Token | None:
+    def find(self, text: str, now_ms: int) -> Token | None:
         """The token of this text; None: it is none, or none any more."""
         _, _, rest = text.partition("_")
         token_id, _, secret = rest.partition("_")

@@ -98,7 +98,7 @@ class Auth:
         anonymous = self._access.anonymous(now_ms)
         given = headers.get(b"authorization", b"")
         if given[: len(_BEARER)].lower() == _BEARER:
-            token = self._access.token(given[len(_BEARER) :].strip().decode("latin-1"), now_ms)
+            token = self._access.find(given[len(_BEARER) :].strip().decode("latin-1"), now_ms)
             if token is None:
                 raise Unauthenticated("the token is unknown, revoked or expired")
             who = Who(token.id, token.name)

@@ -47,7 +47,7 @@ def test_create_prints_the_token_and_nothing_else_on_stdout(tokens: Tokens, term
     [text] = result.out.splitlines()
     with Control.open(tokens.shell.data) as control:
         [made] = control.tokens()
-        assert control.access().find(text, made.created) == made.grant
+        assert control.access().find(text, made.created) == made
     assert f"laptop may {','.join(VERBS)} in spaces *, queues * ({made.id})" in result.err
     assert "not shown again" in result.err
     assert "within a second" in result.err

@@ -17,15 +17,7 @@ import apsw
 import pytest
 
 from edgequeues import control as controls
-from edgequeues.control import (
-    BUSY_MS,
-    EXPIRES_MAX,
-    FILE_NAME,
-    NAME_LENGTH_MAX,
-    Access,
-    Control,
-    ControlError,
-)
+from edgequeues.control import BUSY_MS, EXPIRES_MAX, FILE_NAME, NAME_LENGTH_MAX, Access, Control, ControlError
 from edgequeues.core.grants import Grant, grant
 from shards.testing import FaultyDisk
 

@@ -64,6 +64,13 @@ SCHEDULE_ALARM = """
 SELECT 'schedule ' || min(name) || ' is due at ' || min(look_ts) || ', but no alarm is set'
 FROM schedules, shard_alarm AS a WHERE a.due_ms IS NULL AND look_ts IS NOT NULL HAVING count(*) > 0
 """
+AUDIT = """
+SELECT 'the audit has ' || count(*) || ' records, numbered ' || min(audit_id) || ' to ' || max(audit_id)
+FROM audit HAVING count(*) <> max(audit_id) - min(audit_id) + 1
+"""
+DETAILS = (
+    "SELECT 'record ' || audit_id || ' of the audit is not JSON' FROM audit WHERE NOT json_valid(detail)"
+)
 STORES = "SELECT 'there are ' || count(*) || ' rows in store' FROM store HAVING count(*) <> 1"
 QUERIES = (
     STORES,
@@ -78,6 +85,8 @@ QUERIES = (
     SWEEP_ALARM,
     SCHEDULED,
     SCHEDULE_ALARM,
+    AUDIT,
+    DETAILS,
 )
 DATA = "SELECT id, data FROM queue_entries"
 

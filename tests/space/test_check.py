@@ -21,6 +21,8 @@ def space() -> Direct[SpaceShard]:
         space.call(SpaceShard.append, "long", [NewEntry('"\\ud83d \xe9"'), NewEntry("[1]", if_version=None)])
         space.clock.advance(7)  # type: ignore[attr-defined]
     space.call(SpaceShard.delete_ids, "short", ["o1"])
+    for number in (1_000, 2_000):
+        space.call(SpaceShard.reconfigure, "long", {"max_entries": number})
     return space
 
 
@@ -43,6 +45,8 @@ def test_a_space_that_worked_has_no_problems(space: Direct[SpaceShard]) -> None:
         ("UPDATE shard_alarm SET due_ms = NULL", "no alarm is set"),
         ("UPDATE queue_entries SET data = '{x' || substr(data, 3) WHERE id = 2", "is not JSON"),
         ("DELETE FROM store", "0 rows in store"),
+        ("DELETE FROM audit WHERE audit_id = 2", "the audit has 2 records, numbered 1 to 3"),
+        ("UPDATE audit SET detail = '{' WHERE audit_id = 2", "record 2 of the audit is not JSON"),
     ],
 )
 def test_damage_done_by_hand_is_named(space: Direct[SpaceShard], damage: str, named: str) -> None:

@@ -321,7 +321,7 @@ async def test_a_queue_removed_with_messages_in_flight_takes_them_along(client: 
 # -- no room on the disk ------------------------------------------------------------------------------------
 
 KIB = 1024
-LIMITS = Limits(reserve_bytes=1024 * KIB, wal_checkpoint_bytes=512 * KIB, wal_bytes_max=2048 * KIB)
+LIMITS = Limits(reserve_bytes=1024 * KIB, wal_checkpoint_bytes=1024 * KIB, wal_bytes_max=2048 * KIB)
 
 
 @asynccontextmanager

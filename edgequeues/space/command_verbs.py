@@ -51,12 +51,20 @@ class CommandVerbs(EffectVerbs, RateVerbs):
                 self._call_for(runner)
         return bool(busy)
 
+    def _worked(self, desk: Desk) -> None:
+        super()._worked(desk)
+        work, worker = desk.queue.work, _worker(desk.queue)
+        if work is None or worker is None or work.concurrency is None:
+            return
+        if room(desk.queue, worker) > 0:
+            self._call_for(work.runner)  # one less is out, so another may go
+
     def _busy(self, runner: Runner) -> list[tuple[Queue, Consumer]]:
         """The queues with messages that such a runner could be given now, and who works them."""
         found = []
         for row in self._mapped():
             assert row.work is not None
-            consumer = next((one for one in row.consumers if one.name == DEFAULT), None)
+            consumer = _worker(row)
             if row.work.runner == runner and consumer is not None and self._room(row, consumer) > 0:
                 found.append((row, consumer))
         return found
@@ -113,6 +121,10 @@ class CommandVerbs(EffectVerbs, RateVerbs):
         lease = self._signer().read(message.lease)
         assert lease is not None
         return lease
+
+
+def _worker(row: Queue) -> Consumer | None:
+    return next((one for one in row.consumers if one.name == DEFAULT), None)
 
 
 def room(row: Queue, consumer: Consumer) -> int:

@@ -9,10 +9,11 @@ from itertools import pairwise
 from edgequeues.core import attrs, ids
 from edgequeues.core.attrs import AttrType
 from edgequeues.core.errors import InvalidId
-from edgequeues.spec import ir
+from edgequeues.spec import ir, planning
 from edgequeues.spec.checking import INT, JSON, KEY, MOMENT, NUMBER, STRING, TIME, Checking
 from edgequeues.spec.effects import EFFECTS, ENTITY_ID, effect_of
 from edgequeues.spec.faults import Path, listed
+from edgequeues.spec.working import runner_of
 
 # What a dead letter has for fields.
 ENVELOPE: dict[str, AttrType] = {
@@ -42,6 +43,7 @@ def check_queues(checking: Checking) -> None:
         _check_expressions(checking, path, name, queue)
         _check_delivery(checking, path, name, queue)
         _check_mapping(checking, path, name, queue)
+    _check_pace(checking)
     letters = _letters(queues)
     _check_cycles(checking, "dead letters", ("delivery", "dead_letter_queue"), letters)
     targets = {
@@ -128,6 +130,24 @@ def _check_delivery(checking: Checking, path: Path, name: str, queue: ir.QueueSp
         path_to = (*at, "dead_letter_queue") if delivery.dead_letter_queue else ("queues", letters)
         whose = f"queue `{letters}` of dead letters"
         checking.fit(path_to, ENVELOPE, target, whose, "Declare", partly=True)
+
+
+def _check_pace(checking: Checking) -> None:
+    """Blame what is said of how fast queues are worked that the space does not work, or works one at a time."""
+    mapped, commands = planning.mappings(checking.spec), checking.spec.commands
+    for name, queue in checking.spec.queues.items():
+        path: Path = ("queues", name)
+        mapping = mapped.get(name)
+        if queue.rate_limit is not None and mapping is None:
+            what = "a `rate_limit` has no meaning: the queue is mapped to nothing, so its workers have their own pace"
+            checking.blame((*path, "rate_limit"), what, "Leave it out, or write `map_to`.")
+        outside = isinstance(mapping, ir.CommandMapping) and runner_of(
+            commands.get(f"{mapping.entity_type}.{mapping.command}")
+        )
+        if queue.delivery.concurrency is not None and outside not in ("python", "http"):
+            what = "`concurrency` has no meaning: no function and no request is run for this queue's messages"
+            remedy = "Leave it out, or map the queue to such a command."
+            checking.blame((*path, "delivery", "concurrency"), what, remedy)
 
 
 def _check_mapping(checking: Checking, path: Path, name: str, queue: ir.QueueSpec) -> None:

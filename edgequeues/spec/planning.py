@@ -30,12 +30,12 @@ def plans(spec: Spec) -> dict[str, Plan]:
     """The queues of a spec, by name."""
     graves = {name: grave_of(spec, name) for name in spec.queues}
     buried_in = set(graves.values())
-    called = _called_by_webhooks(spec)
+    mapped = mappings(spec)
     return {
         name: _plan(
             spec,
             name,
-            replace(one, map_to=one.map_to or called.get(name)),
+            replace(one, map_to=mapped.get(name)),
             graves[name],
             is_grave=name in buried_in,
         )
@@ -49,13 +49,14 @@ def grave_of(spec: Spec, name: str) -> str | None:
     return spec.queues[name].delivery.dead_letter_queue or (implicit if implicit in spec.queues else None)
 
 
-def _called_by_webhooks(spec: Spec) -> dict[str, CommandMapping]:
-    """The commands that webhooks name beside their queues, by queue."""
-    return {
+def mappings(spec: Spec) -> dict[str, Mapping]:
+    """What the messages of queues are mapped to: by themselves, or by a webhook that has a command beside them."""
+    beside: dict[str, Mapping] = {
         one.queue: CommandMapping(one.on_type, one.command, one.input_map)
         for one in spec.webhooks.values()
         if one.queue is not None and one.on_type is not None and one.command is not None
     }
+    return beside | {name: one.map_to for name, one in spec.queues.items() if one.map_to is not None}
 
 
 def _declared(spec: Spec, mapping: Mapping | None) -> str | None:

@@ -84,7 +84,7 @@ async def over_kills(
     return load, took_s
 
 
-async def test_ten_thousand_webhooks_over_five_kills_open_an_incident_each(
+async def test_criterion_8_ten_thousand_webhooks_over_five_kills_open_an_incident_each(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = tmp_path / "data"

@@ -167,8 +167,13 @@ def test_concurrency_bounds_what_is_worked_at_once(space: Space) -> None:
     jobs.push(*['{"payload":{"id":"o"}}'] * 5)
     handed = take(space)
     assert (len(handed.tasks), handed.more) == (2, False)
+    space.events.clear()
     assert space.call(SpaceShard.finish_call, handed.tasks[0], Effects()) == "done"
+    assert ("calls", "python") in space.events
     assert len(take(space).tasks) == 1
+    space.events.clear()
+    assert space.call(SpaceShard.retry, "jobs", [Retry(handed.tasks[1].lease)]) == ["done"]
+    assert ("calls", "python") in space.events
 
 
 def test_runners_are_given_only_what_they_carry_out(space: Space) -> None:

@@ -319,5 +319,7 @@ def test_no_stretch_of_time_has_more_than_the_pace_and_all_are_worked_as_soon_as
             goes = max(when, arrival - (burst - 1) * 1_000 / per_second)
             expected.append(goes)
             arrival = max(arrival, goes) + 1_000 / per_second
-        assert all(abs(found - wanted) <= 1.01 for found, wanted in zip(times, expected, strict=True))
+        late = [found - wanted for found, wanted in zip(times, expected, strict=True)]
+        # Alarms go by whole ms, so each message may be up to one later, and those behind it with it.
+        assert all(-1.01 <= one <= 1.01 * number for number, one in enumerate(late, 1))
     space.db.close()

@@ -161,7 +161,9 @@ def test_what_is_computed_of_a_message_may_be_null() -> None:
         idempotency_key: id
         schedule: at
         rate_limit { per_second: 1 key: id }
+        map_to: queue Others
       }
+      queue Others {}
     }
     """
     assert load(text.encode()).faults == []

@@ -101,6 +101,14 @@ async def test_what_runs_when_the_server_stops_is_given_back_and_runs_when_it_se
         assert await it.data("done") == [{"n": 1}]
 
 
+async def test_a_queue_whose_messages_are_out_one_at_a_time_is_worked_to_its_end(tmp_path: Path) -> None:
+    text = mapped("ship").replace("delivery {", "delivery { concurrency: 1 ")
+    async with shop(tmp_path, text) as it:
+        await it.push(*({"id": "o"} for _ in range(20)))
+        await it.finished()
+        assert [one["n"] for one in await it.data("done")] == list(range(1, 21))
+
+
 async def test_a_request_is_posted_until_it_is_taken(tmp_path: Path, receiver: Receiver) -> None:
     host = f"127.0.0.1:{receiver.port}"
     text = f"""

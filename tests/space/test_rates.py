@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from edgequeues.models import NewEntry
@@ -298,6 +298,7 @@ def worst(times: Sequence[int], step_ms: float, burst: int) -> bool:
         st.tuples(st.integers(0, 1_500), st.lists(st.sampled_from("abc"), min_size=1, max_size=6)), max_size=5
     ),
 )
+@example(per_second=7, burst=1, keyed=False, pushes=[(0, ["a"] * 3), (0, ["a"] * 6)])
 def test_no_stretch_of_time_has_more_than_the_pace_and_all_are_worked_as_soon_as_that_allows(
     per_second: float, burst: int, keyed: bool, pushes: list[tuple[int, list[str]]]
 ) -> None:

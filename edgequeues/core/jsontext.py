@@ -33,7 +33,7 @@ _COLON = re.compile(r"[ \t\n\r]*:[ \t\n\r]*")
 _COMMA = re.compile(r"[ \t\n\r]*,?[ \t\n\r]*")
 _CONSTANT = re.compile(rb"NaN|Infinity")
 _TO_ELEMENT = re.compile(rb"[ \t\n\r,]*")
-_TO_VALUE = re.compile(rb'[ \t\n\r,]*"(?:[^"\\]++|\\.)*+"[ \t\n\r:]*')
+_TO_VALUE = re.compile(rb'[ \t\n\r,]*"(?:[^"\\]++|\\.)*"[ \t\n\r:]*')
 
 _SQUARE = bytes.maketrans(b"{}", b"[]")
 _NOT_NESTING = bytes(set(range(256)) - set(b'[]{}"'))

@@ -32,6 +32,10 @@ HEADERS_MAX = 100
 COPY_BYTES_MAX = 64 * 1024  # a larger piece of an answer is not joined with what goes before it
 
 _CONTINUE = h11.InformationalResponse(status_code=100, headers=[])
+_TOKENS = (
+    b"connection",
+    b"sec-websocket-protocol",
+)  # wsproto takes them apart, and raises where they are no ASCII
 _NOT_HTTP = "these bytes are no HTTP/1.1 request"
 _LIMITS = f"at most {HEAD_BYTES_MAX} bytes and {HEADERS_MAX} headers are taken"
 
@@ -194,6 +198,8 @@ class Http1:
             return InvalidRequest("HTTP/1.1 is spoken here")
         if len(headers) > HEADERS_MAX:
             return HeadersTooLarge(_LIMITS)
+        if not all(value.isascii() for name, value in headers if name in _TOKENS):
+            return InvalidRequest("what a connection is to be is said in ASCII")
         if fed > HEAD_BYTES_MAX:  # h11 bounds what is incomplete only; counted just where it may matter
             size = len(request.target) + sum(len(name) + len(value) + 4 for name, value in headers)
             if size > HEAD_BYTES_MAX:

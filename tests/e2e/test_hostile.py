@@ -32,6 +32,10 @@ TLS_HELLO = b"\x16\x03\x01\x00\xf4\x01\x00\x00\xf0\x03\x03" + bytes(range(64))
 
 ODD: dict[str, tuple[bytes, bytes]] = {
     "an upgrade with a byte behind it": (head("GET", "/ws", *UPGRADE) + b"x", b"400"),
+    "an upgrade whose connection is no text": (
+        head("GET", "/ws", *UPGRADE, "Sec-WebSocket-Protocol: a").replace(b"Protocol: a", b"Protocol: \xff"),
+        b"400",
+    ),
     "an upgrade that is none": (head("GET", "/ws", *UPGRADE[:2]), b"400"),
     "a body longer than stated": (LAST + b"more than that", b"200"),
     "both lengths": (

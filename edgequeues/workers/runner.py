@@ -66,7 +66,8 @@ class CommandRunner:
         ref = await self._router.find_shard(name)
         if ref is None:
             return
-        handed = await ref.call(SpaceShard.take_calls, kind, min(SHARE, int(room.available_tokens)))
+        with trio.CancelScope(shield=True):  # what was leased for nobody to know of would have to lapse
+            handed = await ref.call(SpaceShard.take_calls, kind, min(SHARE, int(room.available_tokens)))
         if handed.more:
             names.add(name)
         for task in handed.tasks:

@@ -101,6 +101,18 @@ async def test_what_runs_when_the_server_stops_is_given_back_and_runs_when_it_se
         assert await it.data("done") == [{"n": 1}]
 
 
+async def test_whenever_a_server_stops_all_that_it_took_is_given_back(tmp_path: Path) -> None:
+    """A lease that was forgotten would lapse, and that attempt is the only one."""
+    text = mapped("ship", attempts=1)
+    for _ in range(5):
+        async with shop(tmp_path, text) as it:
+            await it.push(*({"id": "o"} for _ in range(20)))
+    async with shop(tmp_path, text) as it:
+        await it.finished()
+        assert len(await it.data("done")) == 100
+        assert await it.letters() == []
+
+
 async def test_a_queue_whose_messages_are_out_one_at_a_time_is_worked_to_its_end(tmp_path: Path) -> None:
     text = mapped("ship").replace("delivery {", "delivery { concurrency: 1 ")
     async with shop(tmp_path, text) as it:

@@ -16,6 +16,7 @@ from edgequeues.client import answers
 from edgequeues.client.answers import Answer
 from edgequeues.client.errors import ClientError, Unavailable, Unreachable
 from edgequeues.client.wire import Call
+from edgequeues.core.errors import reason
 
 NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 AGAIN = (429, 503)
@@ -153,7 +154,7 @@ class Transport:
 
     def _unreachable(self, fault: httpx.TransportError) -> Unreachable:
         sent = not isinstance(fault, NEVER_SENT)
-        return Unreachable(f"no answer from {self._http.base_url}: {_reason(fault)}", maybe_done=sent)
+        return Unreachable(f"no answer from {self._http.base_url}: {reason(fault)}", maybe_done=sent)
 
 
 class EventStream:
@@ -191,16 +192,6 @@ class EventStream:
 
 def _never_sent(error: ClientError) -> bool:
     return isinstance(error, Unreachable) and not error.maybe_done
-
-
-def _reason(fault: BaseException) -> str:
-    """What the fault says, or else the nearest of its causes that says anything, as for a bad certificate."""
-    cause: BaseException | None = fault
-    while cause is not None:
-        if text := str(cause):
-            return text
-        cause = cause.__cause__ or cause.__context__
-    return type(fault).__name__
 
 
 def _bearer(token: str) -> str:

@@ -73,6 +73,12 @@ def with_defaults(message_type: Mapping[str, AttrType], value: Mapping[str, Any]
     return {**value, **missing} if missing else None
 
 
+def fields_of(message_type: Mapping[str, AttrType], value: object) -> Mapping[str, Any]:
+    """The fields of a message as expressions see them, defaults filled in; none where it is no object."""
+    fields = value if isinstance(value, dict) else {}
+    return with_defaults(message_type, fields) or fields
+
+
 def check_type(attr: AttrType) -> str | None:
     """What is wrong with the declaration of a type; None: nothing."""
     inner: AttrType | None = attr

@@ -239,3 +239,13 @@ class IdempotencyMismatch(EdgeQueuesError):
     """This idempotency key was used with another message. Use a key of its own for each message."""
 
     code = "idempotency_mismatch"
+
+
+def reason(fault: BaseException) -> str:
+    """What the fault says, or else the nearest of its causes that says anything, as for a bad certificate."""
+    cause: BaseException | None = fault
+    while cause is not None:
+        if text := str(cause):
+            return text
+        cause = cause.__cause__ or cause.__context__
+    return type(fault).__name__

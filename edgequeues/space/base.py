@@ -39,6 +39,11 @@ NUDGE_MS = 1_000  # after which those who carry out commands outside of the spac
 FILTERED = Appended("", 0, "", "filtered")
 
 
+def default_of(row: Queue) -> Consumer | None:
+    """The consumer `default` of a queue, if it has one."""
+    return next((one for one in row.consumers if one.name == DEFAULT), None)
+
+
 class SpaceBase(Watched):
     """`queue` is a queue's id or its name, checked by the caller."""
 

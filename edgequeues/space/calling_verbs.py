@@ -13,7 +13,7 @@ from msgspec import Struct
 from edgequeues.core.errors import InvalidMessage
 from edgequeues.models import Pull, Verdict
 from edgequeues.space import entities
-from edgequeues.space.command_verbs import WORKER, CommandVerbs
+from edgequeues.space.command_verbs import WORKER, CommandVerbs, room
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.effects import Cause
 from edgequeues.space.entities import Entity
@@ -63,12 +63,9 @@ class CallingVerbs(CommandVerbs, WorkVerbs):
         left, busy = limit, self._busy(runner)
         while busy and left > 0:
             for row, consumer in busy[:left]:
-                before = left
-                for task in self._hand_out(row, consumer, min(left, consumer.config.batch)):
-                    left -= 1
-                    if task is not None:
-                        tasks.append(task)
-                left = min(left, before - 1)
+                handed = self._hand_out(row, consumer, min(left, consumer.config.batch))
+                left -= max(len(handed), 1)
+                tasks += [task for task in handed if task is not None]
             busy = self._busy(runner)
         return Handed(tasks, bool(busy))
 
@@ -104,7 +101,7 @@ class CallingVerbs(CommandVerbs, WorkVerbs):
         assert work.command is not None
         desk, at = self._desk(row), self._time()
         ask = Pull(
-            batch=min(limit, self._room(row, consumer)),
+            batch=min(limit, room(row, consumer)),
             worker=WORKER,
             lease_ms=work.command.timeout_ms + LEASE_MARGIN_MS,
         )

@@ -9,7 +9,7 @@ from edgequeues.core.errors import CommandRejected, InvalidMessage
 from edgequeues.core.leases import Lease
 from edgequeues.models import Message, Pull
 from edgequeues.space import queues, results
-from edgequeues.space.base import DEFAULT
+from edgequeues.space.base import default_of
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.desk import Desk
 from edgequeues.space.effects import Cause, EffectVerbs
@@ -53,7 +53,7 @@ class CommandVerbs(EffectVerbs, RateVerbs):
 
     def _worked(self, desk: Desk) -> None:
         super()._worked(desk)
-        work, worker = desk.queue.work, _worker(desk.queue)
+        work, worker = desk.queue.work, default_of(desk.queue)
         if work is None or worker is None or work.concurrency is None:
             return
         if room(desk.queue, worker) > 0:
@@ -64,7 +64,7 @@ class CommandVerbs(EffectVerbs, RateVerbs):
         found = []
         for row in self._mapped():
             assert row.work is not None
-            consumer = _worker(row)
+            consumer = default_of(row)
             if row.work.runner == runner and consumer is not None and self._room(row, consumer) > 0:
                 found.append((row, consumer))
         return found
@@ -121,10 +121,6 @@ class CommandVerbs(EffectVerbs, RateVerbs):
         lease = self._signer().read(message.lease)
         assert lease is not None
         return lease
-
-
-def _worker(row: Queue) -> Consumer | None:
-    return next((one for one in row.consumers if one.name == DEFAULT), None)
 
 
 def room(row: Queue, consumer: Consumer) -> int:

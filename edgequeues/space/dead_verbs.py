@@ -246,8 +246,7 @@ class DeadVerbs(SpaceBase):
         messages: to be put there instead, one for each.
         """
         at = self._time()
-        again = [letters.again(entry, due) for (entry, _), due in zip(fresh, dues, strict=True)]
-        entries = messages or again
+        entries = messages or [letters.again(entry, due) for (entry, _), due in zip(fresh, dues, strict=True)]
         made = self._put(source, entries, limited=False).results
         replays = []
         for (entry, letter), one, due in zip(fresh, made, dues, strict=True):

@@ -12,7 +12,7 @@ from edgequeues.core.errors import SpecConflict
 from edgequeues.core.who import SERVER
 from edgequeues.models import ENTRY_BYTES_MAX
 from edgequeues.space import consumers, deadletters, deliveries, log, queues, rates, retention, views
-from edgequeues.space.base import DEFAULT
+from edgequeues.space.base import DEFAULT, default_of
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.queues import Queue
 from edgequeues.space.schedule_verbs import ScheduleVerbs
@@ -92,7 +92,7 @@ class SpecVerbs(ScheduleVerbs):
 
     def _give_rules(self, row: Queue, plan: Plan) -> None:
         """Give the consumer `default` the rules of a plan, or make it."""
-        found = _default(row)
+        found = default_of(row)
         if found is not None and found.config.ordering != plan.rules.ordering:
             assert not found.counts.unfinished
             row.consumers.remove(found)
@@ -138,7 +138,7 @@ class SpecVerbs(ScheduleVerbs):
 
     def _conflicts_with(self, row: Queue, plan: Plan) -> Iterator[str]:
         """Why the messages that a queue holds do not let it change so."""
-        found = _default(row)
+        found = default_of(row)
         unfinished = 0 if found is None else found.counts.unfinished
         if found is not None and unfinished and found.config.ordering != plan.rules.ordering:
             yield (
@@ -201,10 +201,6 @@ class SpecVerbs(ScheduleVerbs):
                 f"queue {name}: dead letters that come from it and could not be replayed any more: {letters}; replay"
                 " or purge them before you leave it out"
             )
-
-
-def _default(row: Queue) -> Consumer | None:
-    return next((one for one in row.consumers if one.name == DEFAULT), None)
 
 
 def _spec_of(row: Queue) -> QueueSpec | None:

@@ -78,8 +78,7 @@ class Condition:
         facts: all of FACTS but `message`.
         """
         value = jsontext.value(data)
-        fields = value if isinstance(value, dict) else {}
-        known = attrs.with_defaults(self._type, fields) or fields
+        known = attrs.fields_of(self._type, value)
         try:
             return truthy(self._holds(Env({**known, **facts, "message": value}, at / 1_000)))
         except ExprError:

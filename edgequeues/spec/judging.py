@@ -75,8 +75,7 @@ class Judge:
     def __call__(self, entry: NewEntry, at: int) -> Verdict:
         """What is to become of a message at unix ms `at`."""
         value = jsontext.value(entry.data)
-        fields = value if isinstance(value, dict) else {}
-        env = Env(attrs.with_defaults(self._type, fields) or fields, at / 1_000)
+        env = Env(attrs.fields_of(self._type, value), at / 1_000)
         try:
             if self._filter is not None and not truthy(self._filter(env)):
                 return None

@@ -48,10 +48,9 @@ class Pace:
         """What a message is counted by. Those without a key, or whose key is none, are counted together."""
         if self._key is None:
             return NO_KEY
-        value = jsontext.value(entry.data)
-        fields = value if isinstance(value, dict) else {}
+        fields = attrs.fields_of(self._type, jsontext.value(entry.data))
         try:
-            found = self._key(Env(attrs.with_defaults(self._type, fields) or fields, at / _SECOND_US))
+            found = self._key(Env(fields, at / _SECOND_US))
             text = NO_KEY if found is None else text_of(found)
         except (ExprError, InvalidMessage):
             return NO_KEY

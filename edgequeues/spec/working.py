@@ -68,9 +68,7 @@ class Work:
         return [one for one in found if one is not None]
 
     def _env(self, entry: Entry, at: int) -> Env:
-        value = jsontext.value(entry.data)
-        fields = value if isinstance(value, dict) else {}
-        return Env(attrs.with_defaults(self._type, fields) or fields, at / 1_000)
+        return Env(attrs.fields_of(self._type, jsontext.value(entry.data)), at / 1_000)
 
 
 def runner_of(command: CommandSpec | None) -> Runner:

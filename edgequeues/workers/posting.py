@@ -16,7 +16,7 @@ import httpx
 import trio
 
 from edgequeues.core import jsontext, signatures
-from edgequeues.core.errors import CommandFailed, CommandRejected, InvalidJson
+from edgequeues.core.errors import CommandFailed, CommandRejected, InvalidJson, reason
 from edgequeues.core.hostnames import bare, is_address
 from edgequeues.workers.pipe import Job
 
@@ -76,7 +76,7 @@ class Poster:
                 with trio.CancelScope(shield=True):
                     await response.aclose()
         except httpx.TransportError as error:
-            raise CommandFailed(f"{_shown(target.url)} cannot be reached: {_why(error)}") from error
+            raise CommandFailed(f"{_shown(target.url)} cannot be reached: {reason(error)}") from error
 
     async def _address(self, url: httpx.URL) -> str:
         """An address of the host that may be connected to. Raises CommandFailed."""
@@ -163,13 +163,3 @@ async def _result(response: httpx.Response) -> str:
 def _shown(url: str) -> str:
     """A URL without what may be secret in it."""
     return url.partition("?")[0]
-
-
-def _why(error: BaseException) -> str:
-    """What the error says, or else the nearest of its causes that says anything."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if text := str(cause):
-            return text
-        cause = cause.__cause__ or cause.__context__
-    return type(error).__name__

@@ -1,0 +1,1 @@
+"""From mail and text messages to events: parsing, without I/O."""

@@ -101,6 +101,16 @@ def _watching(tenants: Tenants) -> list[Route]:
         space = await tenants.space(request)
         return Response(codec.encode(admin_codec.close_up(await space.call(SpaceShard.close_up, name))))
 
+    async def results(request: Request) -> Response:
+        """List what came of messages of a queue, as those who worked them said, as long as it is kept."""
+        params.only(request.query, ("tenant_id", "after", "limit"))
+        after, limit = params.integer(request.query, "after") or 0, admin_codec.limit(request.query)
+        name = _name(request)
+        space = await tenants.space(request)
+        found = await space.call(SpaceShard.outcomes, name, after, limit + 1)
+        resume = found[limit - 1].position if len(found) > limit else None
+        return _page("results", [admin_codec.came_of(one) for one in found[:limit]], resume)
+
     async def audit(request: Request) -> Response:
         """List what was done to a space, or to one of its queues, the oldest first."""
         params.only(request.query, ("tenant_id", "queue", "after", "limit"))
@@ -115,6 +125,7 @@ def _watching(tenants: Tenants) -> list[Route]:
     return [
         Route("GET", QUEUES, queues, "list"),
         Route("GET", QUEUE, queue, "read"),
+        Route("GET", QUEUE + "/results", results, "read"),
         Route("GET", "/admin/audit", audit, "read"),
     ]
 

@@ -19,6 +19,7 @@ from edgequeues.space.audit import Record
 from edgequeues.space.deadletters import DeadLetter
 from edgequeues.space.letters import Envelope
 from edgequeues.space.overview import Close, Doing
+from edgequeues.space.results import Outcome
 from edgequeues.space.workbench import Inspected, Kin
 from edgequeues.spec import conditions, pieces
 from edgequeues.spec.ir import Mapping
@@ -282,6 +283,16 @@ def tried(one: Trial) -> dict[str, Any]:
         return {"ok": False, "error": one.misfits[0], "errors": one.misfits}
     leads = {"queue": one.queue} if one.command is None else {"command": one.command}
     return {"ok": True, **leads, "input": one.input}
+
+
+def came_of(one: Outcome) -> dict[str, object]:
+    """What came of a message."""
+    return {
+        "id": one.object_id,
+        "position": one.position,
+        "processed_at": one.processed // 1_000,
+        "result": Raw(one.result.encode()),
+    }
 
 
 def record(one: Record) -> dict[str, object]:

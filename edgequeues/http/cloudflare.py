@@ -16,6 +16,7 @@ from edgequeues.http import cloudflare_errors as errors
 from edgequeues.http import cloudflare_turns as turns
 from edgequeues.http import cloudflare_views as show
 from edgequeues.http import params
+from edgequeues.http.cloudflare_answers import Answers, answers
 from edgequeues.http.cloudflare_codec import Fields, Wire
 from edgequeues.http.cloudflare_errors import Refused
 from edgequeues.http.cloudflare_turns import View
@@ -219,14 +220,15 @@ def _messages(account: _Account) -> list[Route]:
         return show.ok(show.pulled(await space.call(turns.pull, queue, ask), wire))
 
     async def ack(request: Request) -> Response:
-        """Finish messages, and give others back."""
-        said = read.answers(await body(request))
+        """Finish messages, give others back, append what goes with it: all in one turn."""
+        said = answers(await body(request))
+        make = _may_emit(request, said)
         space, queue = await account.space(request)
-        acks, retries = await space.call(turns.settle, queue, said)
-        again = [one.lease for one in said.retries]
-        return show.ok(
-            show.settled(dict(zip(said.acks, acks, strict=True)), dict(zip(again, retries, strict=True)))
-        )
+        if said.emits:
+            done = await space.call(turns.settle_emitting, queue, said, make)
+        else:
+            done = await space.call(turns.settle, queue, said)
+        return show.ok(show.settled(said, done))
 
     async def extend(request: Request) -> Response:
         """Move the ends of leases."""
@@ -241,6 +243,14 @@ def _messages(account: _Account) -> list[Route]:
         _route("POST", MESSAGES + "/ack", ack, "pull"),
         _route("POST", MESSAGES + "/extend", extend, "pull"),
     ]
+
+
+def _may_emit(request: Request, said: Answers) -> bool:
+    """Whether queues may be made for what goes with an ack. Raises Unauthenticated, Forbidden where none may go."""
+    named, caller = address(request).space, request.caller
+    for one in said.emits:
+        caller.require("push", named, one.queue)
+    return all(caller.may("create", named, one.queue) for one in said.emits)
 
 
 def _looking(account: _Account) -> list[Route]:

@@ -25,7 +25,6 @@ from edgequeues.models import (
     NewEntry,
     Pull,
     QueueConfig,
-    Retry,
 )
 
 CONTENT_TYPES = ("json", "text", "bytes", "v8")
@@ -341,33 +340,16 @@ def pull(body: bytes) -> Pull:
     return Pull(fields.whole("batch_size", 1, PULL_MAX), lease_ms)
 
 
-class Answers(NamedTuple):
-    """What became of messages: leases to finish, and those to try again."""
-
-    acks: list[str]
-    retries: list[Retry]
-
-
-def answers(body: bytes) -> Answers:
-    """What an ack says. Raises InvalidJson, Refused."""
-    fields = Fields.of_body(body)
-    retries = [
-        Retry(_required(one, "lease_id"), one.seconds("delay_seconds", DELAY_S_MAX, errors.METADATA))
-        for one in few(fields, "retries")
-    ]
-    return Answers([_required(one, "lease_id") for one in few(fields, "acks")], retries)
-
-
 def extension(body: bytes) -> tuple[list[str], int | None]:
     """Leases, and how long they are to last from now; None: as the consumer has it. Raises InvalidJson, Refused."""
     fields = Fields.of_body(body)
-    leases = [_required(one, "lease_id") for one in few(fields, "extend")]
+    leases = [required(one, "lease_id") for one in few(fields, "extend")]
     return leases, fields.whole("visibility_timeout_ms", 1, LEASE_MS_MAX)
 
 
 def references(body: bytes, list_name: str, name: str) -> list[str]:
     """References that a peek gave. Raises InvalidJson, Refused."""
-    return [_required(one, name) for one in few(Fields.of_body(body), list_name)]
+    return [required(one, name) for one in few(Fields.of_body(body), list_name)]
 
 
 def few(fields: Fields, name: str) -> list[Fields]:
@@ -378,7 +360,8 @@ def few(fields: Fields, name: str) -> list[Fields]:
     return found
 
 
-def _required(fields: Fields, name: str) -> str:
+def required(fields: Fields, name: str) -> str:
+    """A string that must be there. Raises Refused."""
     value = fields.text(name)
     if value is None:
         raise fields.refusal(name, "is missing")

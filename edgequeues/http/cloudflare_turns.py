@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from edgequeues.core.errors import NameTaken, NoConsumer, QueueNotFound
 from edgequeues.http import cloudflare_errors as errors
-from edgequeues.http.cloudflare_codec import RETENTION_S, Answers, NewConsumer, queue_name
+from edgequeues.http.cloudflare_answers import Answers, Emit
+from edgequeues.http.cloudflare_codec import RETENTION_S, NewConsumer, queue_name
 from edgequeues.http.cloudflare_errors import Refused
 from edgequeues.models import (
     WORK_QUEUE,
@@ -194,9 +195,47 @@ def _pull_rules(space: SpaceShard, queue: str) -> ConsumerConfig:
     return rules
 
 
-def settle(space: SpaceShard, queue: str, said: Answers) -> tuple[list[Verdict], list[Verdict]]:
+class Emitted(Struct, frozen=True):
+    """A message that was appended with an ack, and the queue it lies in."""
+
+    lease: str
+    queue: QueueInfo
+    object_id: str
+
+
+class Settled(Struct, frozen=True):
+    """What became of the leases of an ack, in the order they were given in; emitted: what was appended with it."""
+
+    acks: list[Verdict]
+    retries: list[Verdict]
+    releases: list[Verdict]
+    emitted: list[Emitted]
+
+
+def settle(space: SpaceShard, queue: str, said: Answers) -> Settled:
     """Finish messages and give others back. Raises QueueNotFound."""
-    return space.ack(queue, said.acks, even_stale=True), space.retry(queue, said.retries)
+    return Settled(
+        space.ack(queue, said.acks, even_stale=True, results=said.results),
+        space.retry(queue, said.retries) if said.retries else [],
+        space.release(queue, said.releases) if said.releases else [],
+        [],
+    )
+
+
+@grows
+def settle_emitting(space: SpaceShard, queue: str, said: Answers, make: bool) -> Settled:
+    """The same, and append what goes with the acks; what was acked before, maybe by others, has had its own.
+
+    make: may queues be made? Raises QueueNotFound, and as a push does: then nothing was done.
+    """
+    done = settle(space, queue, said)
+    finished = {lease for lease, verdict in zip(said.acks, done.acks, strict=True) if verdict == "done"}
+    return replace(done, emitted=[_emit(space, one, make) for one in said.emits if one.lease in finished])
+
+
+def _emit(space: SpaceShard, one: Emit, make: bool) -> Emitted:
+    [appended] = space.push(one.queue, [one.entry], make=make).results
+    return Emitted(one.lease, space.stats(one.queue), appended.id)
 
 
 def extend(space: SpaceShard, queue: str, leases: Sequence[str], lease_ms: int | None) -> list[Verdict]:

@@ -14,8 +14,9 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from edgequeues.core import ids
 from edgequeues.core.errors import ConsumerNotFound
 from edgequeues.http import codec
+from edgequeues.http.cloudflare_answers import Answers
 from edgequeues.http.cloudflare_codec import SOURCE_HEADER, WORKER_WAIT_MS, Wire
-from edgequeues.http.cloudflare_turns import Handed, Seen, View
+from edgequeues.http.cloudflare_turns import Emitted, Handed, Seen, Settled, View
 from edgequeues.http.routes import Response
 from edgequeues.models import Backlog, ConsumerConfig, ConsumerInfo, Entry, Purge, Verdict
 from edgequeues.space.dead_verbs import Told
@@ -27,6 +28,9 @@ _SAID: Mapping[Verdict, str] = {
     "superseded": "the message was replaced by another under its id",
     "unknown": "no lease of this queue",
 }
+
+
+OURS = {"edgequeues": 1}  # a consumer that sees it may say more in an ack than the service takes
 
 
 class _Info(Struct, frozen=True):
@@ -197,7 +201,7 @@ def pulled(given: Handed, wire: Wire) -> dict[str, object]:
     return {
         "messages": messages,
         "message_backlog_count": _backlog_count(given.backlog, wire),
-        "metadata": {"metrics": backlog(given.backlog, wire)},
+        "metadata": {"metrics": backlog(given.backlog, wire) | OURS},
     }
 
 
@@ -254,15 +258,34 @@ def message_id(object_id: str) -> str:
     return sha256(object_id.encode()).hexdigest()[:32]
 
 
-def settled(acks: Mapping[str, Verdict], retries: Mapping[str, Verdict]) -> dict[str, object]:
+def settled(said: Answers, done: Settled) -> dict[str, object]:
     """The answer to an ack: what is finished counts, also when it was so already; all that is odd is told."""
-    warnings = {
-        lease: _SAID[verdict] for lease, verdict in (*acks.items(), *retries.items()) if verdict != "done"
-    }
-    return {
+    acks = dict(zip(said.acks, done.acks, strict=True))
+    retries = {one.lease: verdict for one, verdict in zip(said.retries, done.retries, strict=True)}
+    releases = dict(zip(said.releases, done.releases, strict=True))
+    permanent = {one.lease for one in said.retries if one.permanent}
+    failed = [lease for lease, verdict in retries.items() if verdict == "done"]
+    told = [*acks.items(), *retries.items(), *releases.items()]
+    answer: dict[str, object] = {
         "ackCount": sum(verdict in ("done", "finished") for verdict in acks.values()),
-        "retryCount": sum(verdict == "done" for verdict in retries.values()),
-        "warnings": warnings,
+        "retryCount": sum(lease not in permanent for lease in failed),
+        "warnings": {lease: _SAID[verdict] for lease, verdict in told if verdict != "done"},
+    }
+    if permanent:
+        answer["permanentCount"] = sum(lease in permanent for lease in failed)
+    if releases:
+        answer["releaseCount"] = sum(verdict == "done" for verdict in releases.values())
+    if said.emits:
+        answer["emitted"] = [_emitted(one) for one in done.emitted]
+    return answer
+
+
+def _emitted(one: Emitted) -> dict[str, str]:
+    return {
+        "lease_id": one.lease,
+        "queue_id": ids.ulid_to_hex(one.queue.id),
+        "queue_name": one.queue.config.name or one.queue.id,
+        "id": message_id(one.object_id),
     }
 
 

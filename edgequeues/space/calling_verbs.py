@@ -85,7 +85,7 @@ class CallingVerbs(CommandVerbs, WorkVerbs):
         if verdict == "done":
             assert lease is not None
             self._take(effects, task.call.command, Cause(row.queue_id, task.message_id), desk.at)
-            self._keep_result(lease.position, effects.result, desk.at)
+            self._keep_result(lease.position, effects.result, desk.at, (row.queue_id, task.message_id))
         self._worked(desk)
         return verdict
 

@@ -102,15 +102,15 @@ class CommandVerbs(EffectVerbs, RateVerbs):
             desk.retry(lease, error=f"command failed: {error.detail}")
         else:
             desk.ack([lease])
-            self._keep_result(lease.position, result, desk.at)
+            self._keep_result(lease.position, result, desk.at, (row.queue_id, message.entry.id))
 
     def _result(self, todo: Call | Chained, cause: Cause, at: int) -> str:
         if isinstance(todo, Chained):
             return f'{{"queue":"{todo.queue}","message_id":"{self._send_on(Posted(todo.queue, todo.data))}"}}'
         return self._do(todo, cause, at)
 
-    def _keep_result(self, position: int, result: str, at: int) -> None:
-        results.put(self.db, position, result, at)
+    def _keep_result(self, position: int, result: str, at: int, message: tuple[str, str]) -> None:
+        results.put(self.db, position, result, at, message)
         self._alarm_in(results.KEPT_MS)
 
     def _no_input(self, desk: Desk, lease: Lease, error: InvalidMessage) -> None:

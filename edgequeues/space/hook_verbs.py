@@ -88,6 +88,6 @@ class HookVerbs(EffectVerbs):
         home.position += 1
         first = First(cause.object_id, home.position, "", b"")
         dedup.put(self.db, SCOPE, keys, first, at + dedup.WINDOW_MS)
-        results.put(self.db, home.position, result, at)
+        results.put(self.db, home.position, result, at, None)
         self._alarm_in(dedup.WINDOW_MS)
         return Answered(result)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from msgspec import Struct
 
 from edgequeues.models import ConsumerInfo
-from edgequeues.space import audit, explaining, kinship, log, queues, retention, standings
+from edgequeues.space import audit, explaining, kinship, log, queues, results, retention, standings
 from edgequeues.space.audit import Record
 from edgequeues.space.base import SpaceBase
 from edgequeues.space.queues import Queue
+from edgequeues.space.results import Outcome
 from shards.shard import reads
 
 QUEUES_MAX = 100  # in one page
@@ -88,6 +89,11 @@ class Overview(SpaceBase):
         if row is not None:
             return audit.of_queue(self.db, row.queue_id, after, limit)
         return audit.of_name(self.db, queue, after, limit) or audit.of_queue(self.db, queue, after, limit)
+
+    @reads
+    def outcomes(self, queue: str, after: int, limit: int) -> list[Outcome]:
+        """What came of messages, by position from above `after`, as long as it is kept. Raises QueueNotFound."""
+        return results.page(self.db, self._require(queue).queue_id, after, limit, at=self._time())
 
     def _doing(self, row: Queue) -> Doing:
         at = self._time()

@@ -34,4 +34,5 @@ MIGRATIONS: tuple[str, ...] = (
     + dedup.DDL,
     queues.STEP_3 + deadletters.STEP_3 + results.DDL,
     queues.STEP_4 + kinship.STEP_4 + entities.DDL + schedules.DDL + rates.DDL + audit.DDL,
+    results.STEP_5,
 )

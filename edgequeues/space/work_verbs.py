@@ -191,10 +191,15 @@ class WorkVerbs(SpaceBase):
         self._settle()
         row = self._require(queue)
         desk, leases = self._desk(row), self._leases(row, tokens)
+        told = [
+            lease.position for token, lease in zip(tokens, leases, strict=True) if lease and token in results
+        ]
+        entries = {position: log.at(self.db, position) for position in told}  # while they are there
         verdicts = desk.ack(leases, even_stale=even_stale)
         for token, lease, verdict in zip(tokens, leases, verdicts, strict=True) if results else ():
-            if token in results and lease is not None and verdict == "done":
-                kept.put(self.db, lease.position, results[token], self._time())
+            if lease is not None and (entry := entries.get(lease.position)) and verdict == "done":
+                message = (row.queue_id, entry.id)
+                kept.put(self.db, lease.position, results[token], self._time(), message)
                 self._alarm_in(kept.KEPT_MS)
         self._worked(desk)
         return verdicts

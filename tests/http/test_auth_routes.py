@@ -100,6 +100,7 @@ NEEDED: dict[tuple[str, str], Verb | None] = {
     ("GET", "/admin/queues"): "list",
     ("GET", "/admin/queues/{name}"): "read",
     ("GET", "/admin/audit"): "read",
+    ("GET", "/admin/queues/{name}/results"): "read",
     ("GET", LETTERS): "read",
     ("GET", LETTERS + "/{id}"): "read",
     ("DELETE", LETTERS + "/{id}"): "delete",

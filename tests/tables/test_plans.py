@@ -146,6 +146,7 @@ HOT = {  # what a statement is to go through that runs with every push, pull, an
     "entities.OLDEST": "INTEGER PRIMARY KEY (rowid>?)",
     "entities.HISTORY": "command_receipts_entity (entity_type=? AND entity_id=? AND receipt_id>?)",
     "results.GET": "INTEGER PRIMARY KEY (rowid=?)",
+    "results.PAGE": "INDEX results_queue (queue_id=? AND entry_id>?)",
     "results.SWEEP": "COVERING INDEX results_expires (expires_ts<?)",
     "results.SOONEST": "COVERING INDEX results_expires",
     "log.AT": "INTEGER PRIMARY KEY (rowid=?)",

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from edgequeues.blobs.store import BlobStore
 from edgequeues.control import Control
 from edgequeues.core.errors import EdgeQueuesError
-from edgequeues.http import admin, binding, cloudflare, dxos, hooks, native
+from edgequeues.http import admin, binding, blobs, cloudflare, dxos, hooks, native
 from edgequeues.http.auth import Auth
 from edgequeues.http.cloudflare_codec import Wire
 from edgequeues.http.hook_body import Sources
@@ -21,17 +22,21 @@ from edgequeues.http.pages import make_pages
 from edgequeues.http.server import Server
 from edgequeues.http.waits import Waits
 from edgequeues.router import Router
-from edgequeues.settings import Settings
+from edgequeues.settings import Settings, SettingsError
 from edgequeues.space.shard import SpaceShard
 from edgequeues.spec.check import Allowed
 from edgequeues.spec.files import SpecError, given
 from edgequeues.specs import Specs
+from edgequeues.workers.blobs import Blobs, Rules, open_sweeper
 from edgequeues.workers.executors import Executors, open_executors
 from edgequeues.workers.runner import open_runner
 from shards.clock import Clock, SystemClock
-from shards.disk import Disk
+from shards.disk import Disk, ThreadDisk
 from shards.limits import Limits
 from shards.namespace import open_namespace
+
+DAY_S = 86_400
+DAY_MS = DAY_S * 1_000
 
 
 @asynccontextmanager
@@ -52,7 +57,8 @@ async def open_app(
     a server that everybody could use.
     """
     chosen = settings or Settings()
-    clock = clock or SystemClock()
+    clock, disk = clock or SystemClock(), disk or ThreadDisk()
+    environment = os.environ if environment is None else environment
     async with open_namespace(
         SpaceShard, data, clock=clock, disk=disk, limits=limits, randomness=randomness
     ) as namespace:
@@ -64,7 +70,8 @@ async def open_app(
                 spaces_max=chosen.spaces_max,
                 stranger_spaces_per_minute=chosen.stranger_spaces_per_minute,
             )
-            allowed = _allowed(chosen, os.environ if environment is None else environment)
+            allowed = _allowed(chosen, environment)
+            objects = _blobs(chosen, router, data, disk, environment)
             specs = Specs(control, router, clock, allowed)
             await _apply(specs, chosen.spec, allowed)
             async with (
@@ -75,12 +82,19 @@ async def open_app(
                     processes=chosen.commands_processes,
                     requests=chosen.commands_requests,
                 ),
+                open_sweeper(objects),
             ):
-                yield _server(chosen, router, specs, executors, clock, auth)
+                yield _server(chosen, router, specs, executors, clock, auth, objects)
 
 
 def _server(
-    settings: Settings, router: Router, specs: Specs, executors: Executors, clock: Clock, auth: Auth
+    settings: Settings,
+    router: Router,
+    specs: Specs,
+    executors: Executors,
+    clock: Clock,
+    auth: Auth,
+    objects: Blobs,
 ) -> Server:
     waits = Waits()
     dialects = [
@@ -90,6 +104,7 @@ def _server(
         cloudflare.dialect(router, waits, wire=_wire(settings)),
         binding.dialect(router),
         hooks.dialect(_ingress(settings, specs, router, executors, clock)),
+        blobs.dialect(objects, auth, _outside(settings)),
     ]
     return Server(
         dialects,
@@ -135,8 +150,56 @@ def _ingress(settings: Settings, specs: Specs, router: Router, executors: Execut
         clock,
         Sources(settings.trusted_proxies),
         settings.hook_body_bytes_max,
-        settings.public_base_url or ("https" if settings.cert else "http") + "://",
+        _outside(settings),
     )
+
+
+def _outside(settings: Settings) -> str:
+    """Under which address the server is reached from outside; a scheme alone: the host is as requests say."""
+    return settings.public_base_url.rstrip("/") or ("https" if settings.cert else "http") + "://"
+
+
+def _blobs(
+    settings: Settings, router: Router, data: Path, disk: Disk, environment: Mapping[str, str]
+) -> Blobs:
+    """The object store; its backend is opened by the first object. Raises SettingsError without credentials."""
+    rules = Rules(
+        settings.blobs_types,
+        settings.blobs_file_bytes_max,
+        settings.blobs_retention_days * DAY_MS,
+        settings.blobs_link_days * DAY_S,
+    )
+    base = _outside(settings)
+    if base.endswith("//"):
+        base += f"{settings.host}:{settings.port}"
+    return Blobs(router, _backend(settings, data, disk, environment), disk, rules, base)
+
+
+def _backend(
+    settings: Settings, data: Path, disk: Disk, environment: Mapping[str, str]
+) -> Callable[[], Awaitable[BlobStore]]:
+    """What opens the backend of the object store. Raises SettingsError."""
+    if settings.blobs_backend == "folder":
+
+        async def folder() -> BlobStore:
+            from edgequeues.blobs.folder import open_folder
+
+            return await open_folder(data / "blobs", disk)
+
+        return folder
+    key_id, secret = environment.get("AWS_ACCESS_KEY_ID"), environment.get("AWS_SECRET_ACCESS_KEY")
+    if not key_id or not secret:
+        raise SettingsError(
+            "environment: objects lie in S3, so AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be set"
+        )
+
+    async def s3() -> BlobStore:
+        from edgequeues.blobs.s3 import Bucket, S3Blobs
+
+        place = (settings.blobs_s3_endpoint, settings.blobs_s3_bucket, settings.blobs_s3_region)
+        return S3Blobs(Bucket(*place, key_id, secret, environment.get("AWS_SESSION_TOKEN", "")), disk)
+
+    return s3
 
 
 def _wire(settings: Settings) -> Wire:

@@ -9,6 +9,7 @@ import trio
 from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import QueueNotFound, RateLimited, TooManySpaces
 from edgequeues.space.base import CALLS, WORK
+from edgequeues.space.blob_verbs import BLOBS
 from edgequeues.space.shard import SpaceShard
 from edgequeues.spec.working import Runner
 from shards.hub import Names, Watch
@@ -101,6 +102,10 @@ class Router:
     def watch_calls(self, runner: Runner) -> AbstractContextManager[Names]:
         """Watch all spaces for commands that such a runner carries out. One watcher a kind."""
         return self._namespace.hub.watch_everywhere((CALLS, runner))
+
+    def watch_blobs(self) -> AbstractContextManager[Names]:
+        """Watch all spaces for objects whose bytes are to be deleted. One watcher."""
+        return self._namespace.hub.watch_everywhere(BLOBS)
 
     def unready(self) -> list[str]:
         """Return why this node should get no traffic; empty: it is ready."""

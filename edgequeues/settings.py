@@ -6,6 +6,7 @@ the fields, see `settings_table`.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_network
@@ -19,8 +20,19 @@ from edgequeues.core.hostnames import LOCAL_ORIGINS, is_origin
 
 ENVIRONMENT_PREFIX = "EDGEQUEUES_"
 MIB = 1024 * 1024
+BLOB_TYPES = (
+    *("image/*", "audio/*", "video/*", "application/pdf", "application/rtf", "application/json"),
+    *("text/plain", "text/html", "text/csv", "text/calendar", "text/vcard", "text/x-vcard", "message/rfc822"),
+    *("application/zip", "application/gzip", "application/octet-stream", "application/pkcs7-signature"),
+    *("application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint"),
+    *("application/vnd.openxmlformats-officedocument.wordprocessingml.document",),
+    *("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",),
+    *("application/vnd.openxmlformats-officedocument.presentationml.presentation",),
+    *("application/vnd.oasis.opendocument.text", "application/vnd.oasis.opendocument.spreadsheet"),
+)
 _LIST = "list of texts"
 _SWITCH = "`true`, `false`"
+_MEDIA_PATTERN = re.compile(r"[a-z0-9!#$&^_.+-]+/(?:\*|[a-z0-9!#$&^_.+-]+)")
 
 
 class SettingsError(Exception):
@@ -180,6 +192,39 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         int,
         Meta(ge=1024, le=4 * MIB, description="Bytes a webhook's body may have, also when it is unpacked."),
     ] = MIB
+    blobs_backend: Annotated[
+        Literal["folder", "s3"],
+        Meta(
+            description="Where objects lie: below `data`, or in a bucket of S3, entered with AWS_ACCESS_KEY_ID, "
+            "AWS_SECRET_ACCESS_KEY and perhaps AWS_SESSION_TOKEN of the environment."
+        ),
+    ] = "folder"
+    blobs_s3_endpoint: Annotated[
+        str, Meta(description="Address of the S3 API, as `https://<account>.r2.cloudflarestorage.com`.")
+    ] = ""
+    blobs_s3_bucket: Annotated[str, Meta(description="The bucket that all objects lie in.")] = ""
+    blobs_s3_region: Annotated[str, Meta(min_length=1, description="Its region.")] = "auto"
+    blobs_types: Annotated[
+        list[str],
+        Meta(
+            description="Media types of objects that are taken: `type/subtype`, or `type/*` for all of a kind."
+        ),
+    ] = msgspec.field(default_factory=lambda: list(BLOB_TYPES))
+    blobs_file_bytes_max: Annotated[int, Meta(ge=1, le=64 * MIB, description="Bytes an object may have.")] = (
+        25 * MIB
+    )
+    blobs_retention_days: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=36_500,
+            description="Days for which an object is kept; one that a link leads to is kept until the link ends.",
+        ),
+    ] = 30
+    blobs_link_days: Annotated[
+        int,
+        Meta(ge=1, le=30, description="Days for which a link to an object lives, if nothing else is said."),
+    ] = 7
     spaces_max: Annotated[
         int,
         Meta(ge=1, description="Spaces the folder may hold; the write that would make one more is refused."),
@@ -229,6 +274,17 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ValueError(
                 f"public_base_url: {self.public_base_url!r} begins with neither http:// nor https://"
             )
+        if self.blobs_backend == "s3" and not self.blobs_s3_bucket:
+            raise ValueError("blobs_s3_bucket: objects are to lie in S3, so name the bucket")
+        if self.blobs_s3_endpoint and not self.blobs_s3_endpoint.startswith(("http://", "https://")):
+            raise ValueError(
+                f"blobs_s3_endpoint: {self.blobs_s3_endpoint!r} begins with neither http:// nor https://"
+            )
+        for media in self.blobs_types:
+            if not _MEDIA_PATTERN.fullmatch(media):
+                raise ValueError(
+                    f"blobs_types: {media!r} is no type; write image/png, or image/* for all images"
+                )
         for origin in self.cors_origins:
             if not is_origin(origin):
                 raise ValueError(

@@ -56,6 +56,14 @@ class Disk(Protocol):
         """Make the names in `folder` durable. Raises OSError."""
         ...
 
+    def sync_file(self, path: Path) -> None:
+        """Make the content of a file durable that others than SQLite have written. Raises OSError."""
+        ...
+
+    def link(self, source: Path, target: Path) -> None:
+        """Give a file a further name. Raises FileExistsError, FileNotFoundError."""
+        ...
+
     def copy(self, source: Path, target: Path) -> None:
         """Copy a file and make the copy's content durable (its name is not, until `sync_folder`)."""
         ...
@@ -129,6 +137,18 @@ class ThreadDisk:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+    def sync_file(self, path: Path) -> None:
+        """Fsync the file."""
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def link(self, source: Path, target: Path) -> None:
+        """Make a hard link."""
+        target.hardlink_to(source)
 
     def copy(self, source: Path, target: Path) -> None:
         """Copy and fsync."""

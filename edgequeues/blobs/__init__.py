@@ -1,1 +1,1 @@
-"""The object store: large bodies in a folder or in S3, and links to them that end. No SQL, no HTTP."""
+"""The object store: bytes in a folder or in S3, and links to them that end. No SQL, no HTTP."""

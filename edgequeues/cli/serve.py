@@ -129,7 +129,7 @@ async def _serve(chosen: Settings, hints: bool, shutdown: trio.Event) -> None:
         server = await app.__aenter__()
     except OSError as error:
         raise Failure(f"cannot use the folder {chosen.data}: {_reason(error)}") from error
-    except (ShardError, ControlError, Unprotected, SpecError) as error:
+    except (ShardError, ControlError, Unprotected, SpecError, SettingsError) as error:
         raise Failure(str(error)) from error
     async with AsyncExitStack() as stack:
         stack.push_async_exit(app)

@@ -204,6 +204,50 @@ class HookTaken(EdgeQueuesError):
     code = "hook_taken"
 
 
+class BlobNotFound(EdgeQueuesError):
+    """No such object: it never was stored, was erased, or its time is over. List those of its event."""
+
+    code = "blob_not_found"
+
+
+class BlobConflict(EdgeQueuesError):
+    """A stored object never changes. Store other content under another key."""
+
+    code = "blob_conflict"
+
+
+class BlobTypeRefused(EdgeQueuesError):
+    """Objects of this type are not taken. Have it added to the setting `blobs_types`."""
+
+    code = "blob_type_refused"
+
+
+class BlobStoreDown(EdgeQueuesError):
+    """The object store does not answer as it should; the server's log says why. Try again later."""
+
+    code = "blob_store_down"
+    retryable = True
+
+
+class LinkInvalid(EdgeQueuesError):
+    """The link was not made here, or was changed since. Use it exactly as it was given, or ask for a new one."""
+
+    code = "link_invalid"
+
+
+class LinkExpired(EdgeQueuesError):
+    """The time of the link is over. Ask for a new one."""
+
+    code = "link_expired"
+
+
+class RangeNotSatisfiable(EdgeQueuesError):
+    """The object has no bytes in this range; Content-Range tells its size."""
+
+    code = "range_not_satisfiable"
+    size = 0
+
+
 class BadSignature(EdgeQueuesError):
     """The request is not signed as this webhook wants it. Compare the secrets; the server's log says more."""
 

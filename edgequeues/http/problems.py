@@ -121,6 +121,13 @@ TABLE: dict[type[Exception], Fault] = {
     core.HookBlocked: _mistake(503, core.HookBlocked, "Webhook is blocked", 60),
     core.HookTaken: _mistake(409, core.HookTaken, "Webhook exists"),
     core.BadSignature: _mistake(401, core.BadSignature, "Not signed as it must be"),
+    core.BlobNotFound: _mistake(404, core.BlobNotFound, "No such object"),
+    core.BlobConflict: _mistake(409, core.BlobConflict, "Object has other content"),
+    core.BlobTypeRefused: _mistake(415, core.BlobTypeRefused, "Type of object refused"),
+    core.BlobStoreDown: _mistake(503, core.BlobStoreDown, "Object store is down", 5),
+    core.LinkInvalid: _mistake(403, core.LinkInvalid, "Link is not valid"),
+    core.LinkExpired: _mistake(403, core.LinkExpired, "Link has expired"),
+    core.RangeNotSatisfiable: _mistake(416, core.RangeNotSatisfiable, "No such range"),
     core.SpecConflict: _mistake(409, core.SpecConflict, "Spec would lose messages"),
     core.CommandRejected: _mistake(409, core.CommandRejected, "Command rejected"),
     core.CommandFailed: _mistake(500, core.CommandFailed, "Command failed", 5),
@@ -226,4 +233,6 @@ def headers(error: BaseException) -> list[tuple[bytes, bytes]]:
         found.append((b"www-authenticate", b'Bearer realm="edgequeues"'))
     elif isinstance(error, UpgradeRequired):
         found.append((b"upgrade", b"websocket"))
+    elif isinstance(error, core.RangeNotSatisfiable):
+        found.append((b"content-range", b"bytes */%d" % error.size))
     return found

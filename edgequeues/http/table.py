@@ -18,13 +18,15 @@ Found = tuple[Mapping[str, Route], Mapping[str, str]]
 class _Node:
     """Where a path has got to: the segments that may follow, and what answers if it ends here."""
 
-    __slots__ = ("any", "any_name", "dxn", "literal", "routes")
+    __slots__ = ("any", "any_name", "dxn", "literal", "routes", "tail", "tail_name")
 
     def __init__(self) -> None:
         self.literal: dict[str, _Node] = {}
         self.dxn: _Node | None = None
         self.any: _Node | None = None
         self.any_name = ""
+        self.tail: _Node | None = None
+        self.tail_name = ""
         self.routes: dict[str, Route] = {}
 
     def below(self, segment: str) -> _Node:
@@ -32,6 +34,9 @@ class _Node:
         if segment == "{dxn}":
             self.dxn = self.dxn or _Node()
             return self.dxn
+        if segment.endswith("...}"):
+            self.tail, self.tail_name = self.tail or _Node(), segment[1:-4]
+            return self.tail
         if segment.startswith("{"):
             name = segment[1:-1]
             assert self.any_name in ("", name), f"two names for one segment: {self.any_name} and {name}"
@@ -42,7 +47,10 @@ class _Node:
 
 
 class Table:
-    """Routes by path. A literal segment wins over `{dxn}`, and that over any other parameter."""
+    """Routes by path. A literal segment wins over `{dxn}`, and that over any other parameter.
+
+    `{name...}` at the end of a template takes all that is left of a path, slashes included.
+    """
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._root = _Node()
@@ -64,7 +72,8 @@ class Table:
     def _walk(self, path: bytes) -> Found | None:
         node = self._root
         params: dict[str, str] = {}
-        for segment in segments(path):
+        parts = segments(path)
+        for index, segment in enumerate(parts):
             below = node.literal.get(segment)
             if below is None and node.dxn is not None and ":" in segment:
                 below = node.dxn
@@ -72,6 +81,8 @@ class Table:
             if below is None and node.any is not None and segment:
                 below = node.any
                 params[node.any_name] = segment
+            if below is None and node.tail is not None:
+                return node.tail.routes, params | {node.tail_name: "/".join(parts[index:])}
             if below is None:
                 return None
             node = below

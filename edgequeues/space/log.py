@@ -310,6 +310,36 @@ def keep_until(db: apsw.Connection, positions: Iterable[int], ts: int) -> None:
     db.executemany(KEEP_UNTIL, [(ts, position) for position in positions])
 
 
+NAMING = (
+    "SELECT id, size, queue_id, coalesce(:event IN (json_extract(data, '$.id'), json_extract(data, '$.event.id'),"
+    " json_extract(data, '$.originalMessage.id'), CASE WHEN json_type(data) = 'text' AND json_valid(data ->> '$')"
+    " THEN json_extract(data ->> '$', '$.id') END), 0) FROM queue_entries WHERE id > :after ORDER BY id LIMIT :limit"
+)
+
+
+def naming(
+    db: apsw.Connection, event_id: str, after: int, *, rows_max: int, bytes_max: int
+) -> tuple[list[tuple[str, Victim]], int | None]:
+    """Entries above position `after`, in whatever queue, whose data is of an event, each with its queue.
+
+    About `rows_max` entries or `bytes_max` of data are looked through. The second value: up to where, if not to the
+    end.
+    """
+    found: list[tuple[str, Victim]] = []
+    cursor = db.execute(NAMING, {"event": event_id, "after": after, "limit": rows_max})
+    looked, room, last = 0, bytes_max, after
+    try:
+        for last, size, queue_id, names_it in cursor:
+            looked, room = looked + 1, room - size
+            if names_it:
+                found.append((queue_id, Victim(last, size, False)))
+            if room <= 0:
+                return found, last
+    finally:
+        cursor.close()  # a half-read statement would keep the transaction from committing
+    return found, last if looked == rows_max else None
+
+
 def window(db: apsw.Connection, wanted: Range, rows: int) -> int | None:
     """Position of the `rows`-th entry of the range before all filters but the type; None if it has fewer."""
     kind = () if wanted.type is None else (wanted.type,)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from edgequeues.space import (
     attempts,
     audit,
+    blobs,
     consumers,
     deadletters,
     dedup,
@@ -34,5 +35,5 @@ MIGRATIONS: tuple[str, ...] = (
     + dedup.DDL,
     queues.STEP_3 + deadletters.STEP_3 + results.DDL,
     queues.STEP_4 + kinship.STEP_4 + entities.DDL + schedules.DDL + rates.DDL + audit.DDL,
-    results.STEP_5,
+    results.STEP_5 + blobs.DDL,
 )

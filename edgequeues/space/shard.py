@@ -17,6 +17,7 @@ from edgequeues.space import (
     retention,
     store,
 )
+from edgequeues.space.blob_verbs import BlobVerbs
 from edgequeues.space.calling_verbs import CallingVerbs
 from edgequeues.space.entity_verbs import EntityVerbs
 from edgequeues.space.hook_verbs import HookVerbs
@@ -34,7 +35,16 @@ TIDY_ROWS = 1_000  # of what is only remembered for a while, removed in one turn
 
 
 class SpaceShard(
-    LogVerbs, CallingVerbs, HookVerbs, WorkVerbs, Workbench, SpecVerbs, IngestVerbs, EntityVerbs, Overview
+    LogVerbs,
+    CallingVerbs,
+    HookVerbs,
+    WorkVerbs,
+    Workbench,
+    SpecVerbs,
+    IngestVerbs,
+    EntityVerbs,
+    BlobVerbs,
+    Overview,
 ):
     """The queues of one space."""
 
@@ -83,6 +93,7 @@ class SpaceShard(
                 self._count(queue)
             swept += removed
         self._tidy(at)
+        self._sweep_blobs(at)
         next_ms = queues.soonest(self.db)
         if next_ms is not None:
             # What has expired but could not go is leased: look again, but not at once.

@@ -49,6 +49,13 @@ class InlineDisk(ThreadDisk):
         else:
             folder.stat()
 
+    def sync_file(self, path: Path) -> None:
+        """Fsync the file, or only make sure that there is one."""
+        if self._sync:
+            super().sync_file(path)
+        else:
+            path.stat()
+
     def copy(self, source: Path, target: Path) -> None:
         """Copy, and fsync if asked."""
         if self._sync:
@@ -107,6 +114,18 @@ class FaultyDisk(Recorder, Disk):
     def open_wal(self, database: Path) -> Wal:
         """Open the -wal; its syncs are recorded."""
         return FaultyWal(self, Path(f"{database}-wal").resolve())
+
+    def sync_file(self, path: Path) -> None:
+        """Record a file that was written without this disk, and its sync. Raises OSError."""
+        path = path.resolve(strict=True)
+        self.sync(self.open(path), path)
+
+    def link(self, source: Path, target: Path) -> None:
+        """Make a hard link and record it."""
+        source, target = source.resolve(), target.resolve()
+        target.hardlink_to(source)
+        self.open(source)
+        self.platter.link(source, target)
 
     def copy(self, source: Path, target: Path) -> None:
         """Copy and record it, with its sync. Raises OSError; then there may be a part of the copy."""

@@ -127,6 +127,11 @@ class Platter:
         del self._inodes[path]
         self.record(Entries(self.folder(path.parent), ((path.name, None),)))
 
+    def link(self, source: Path, target: Path) -> None:
+        """Give a file a further name, perhaps in another folder."""
+        inode = self._inodes[target] = self._inodes[source]
+        self.record(Entries(self.folder(target.parent), ((target.name, inode),)))
+
     def rename(self, source: Path, target: Path) -> None:
         """Give a file another name in the same folder, replacing what had that name, in one step."""
         assert source.parent == target.parent, "renames across folders are not simulated"

@@ -1,0 +1,1 @@
+"""Tests of the object store, over a folder and over a real S3 server."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import obstore
 from obstore.exceptions import AlreadyExistsError
@@ -11,6 +11,9 @@ from obstore.store import S3Store
 
 from edgequeues.blobs.objects import Objects
 from shards.disk import Disk
+
+if TYPE_CHECKING:  # it is nowhere else
+    from obstore.store import S3Config
 
 LINK_S_MAX = 7 * 86_400  # of a signature of version 4
 
@@ -26,6 +29,21 @@ class Bucket(NamedTuple):
     session: str = ""
 
 
+def _config(bucket: Bucket) -> S3Config:
+    said: S3Config = {
+        "access_key_id": bucket.key_id,
+        "secret_access_key": bucket.secret,
+        "region": bucket.region,
+        "virtual_hosted_style_request": False,
+        "conditional_put": "etag",
+    }
+    if bucket.endpoint:
+        said["endpoint"] = bucket.endpoint
+    if bucket.session:
+        said["session_token"] = bucket.session
+    return said
+
+
 class S3Blobs(Objects):
     """Objects of one bucket; all our buckets are in it."""
 
@@ -34,19 +52,13 @@ class S3Blobs(Objects):
     def __init__(self, bucket: Bucket, disk: Disk) -> None:
         self._s3 = S3Store(
             bucket.bucket,
-            access_key_id=bucket.key_id,
-            secret_access_key=bucket.secret,
-            region=bucket.region,
-            virtual_hosted_style_request=False,
-            conditional_put="etag",
+            config=_config(bucket),
             client_options={
                 "allow_http": bucket.endpoint.startswith("http://"),
                 "connect_timeout": timedelta(seconds=5),
                 "timeout": timedelta(seconds=60),
             },
             retry_config={"max_retries": 3, "retry_timeout": timedelta(seconds=20)},
-            **({"endpoint": bucket.endpoint} if bucket.endpoint else {}),
-            **({"session_token": bucket.session} if bucket.session else {}),
         )
         super().__init__(self._s3, disk)
 

@@ -19,7 +19,8 @@ import click
 import trio
 
 from edgequeues.cli.session import Failure
-from edgequeues.settings import Settings, SettingsError, load, settings
+from edgequeues.settings import Settings, SettingsError
+from edgequeues.settings_sources import load, settings
 from shards.errors import ShardError
 from shards.limits import Limits, fit_files
 

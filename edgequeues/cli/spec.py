@@ -19,7 +19,7 @@ from edgequeues.cli.session import Failure, Surroundings
 from edgequeues.cli.spec_files import loaded, once, read, readable, right, tell
 from edgequeues.cli.spec_server import apply, list_, remove
 from edgequeues.settings import SettingsError
-from edgequeues.settings import load as load_settings
+from edgequeues.settings_sources import load as load_settings
 
 if TYPE_CHECKING:  # the parser is loaded by those commands alone that read a spec
     from edgequeues.spec import ir

@@ -18,7 +18,8 @@ from edgequeues.cli.session import Failure, Surroundings
 from edgequeues.control import Control, ControlError, Token
 from edgequeues.core.errors import InvalidRequest
 from edgequeues.core.grants import MEANINGS, VERBS, grant
-from edgequeues.settings import SettingsError, load
+from edgequeues.settings import SettingsError
+from edgequeues.settings_sources import load
 
 P = ParamSpec("P")
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from edgequeues.settings import Settings, SettingsError, load, settings, settings_table
+from edgequeues.settings import Settings, SettingsError
+from edgequeues.settings_sources import load, settings, settings_table
 from shards.limits import Limits
 
 from .shell import Shell

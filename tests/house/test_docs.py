@@ -10,7 +10,7 @@ import pytest
 
 from edgequeues.cli.main import COMMANDS, edgequeues
 from edgequeues.http import problems
-from edgequeues.settings import settings
+from edgequeues.settings_sources import settings
 
 from . import tree
 

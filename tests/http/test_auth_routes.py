@@ -8,7 +8,7 @@ import pytest
 
 from edgequeues.core.grants import VERBS, Verb
 from edgequeues.core.ids import ulid_to_hex
-from edgequeues.http import admin, binding, cloudflare, dxos, hooks, native
+from edgequeues.http import admin, binding, blobs, cloudflare, dxos, hooks, native
 from edgequeues.http.waits import Waits
 
 from .asgi import NDJSON, Client, Pairs
@@ -24,6 +24,7 @@ ENTRY = {"entries": [{"data": 1}]}
 LETTERS = "/admin/queues/{name}/dlq"
 CF = "/client/v4/accounts/{space}"
 CF_Q = CF + "/queues/{queue_hex}"
+BLOB = "/blobs/{space}/{bucket}/{key...}"
 OF_BINDING = (b"edgequeues-queue", f"{SPACE}/{QUEUE}".encode())
 
 NEEDED: dict[tuple[str, str], Verb | None] = {
@@ -108,6 +109,12 @@ NEEDED: dict[tuple[str, str], Verb | None] = {
     ("POST", LETTERS + "/{id}/dry-run"): "read",
     ("POST", LETTERS + "/replay"): "push",
     ("POST", LETTERS + "/purge"): "delete",
+    ("PUT", BLOB): "append",
+    ("GET", BLOB): None,
+    ("DELETE", BLOB): "delete",
+    ("POST", "/blobs/{space}"): "read",
+    ("GET", "/blobs/{space}"): "read",
+    ("DELETE", "/blobs/{space}"): "delete",
     ("GET", "/healthz"): None,
     ("GET", "/readyz"): None,
 }
@@ -125,7 +132,7 @@ def test_every_route_is_in_the_list_above_with_its_verb() -> None:
     router = cast(Any, None)
     dialects = [build(router, Waits()) for build in (dxos.dialect, cloudflare.dialect)]
     dialects += [build(router, Waits(), router) for build in (native.dialect, admin.dialect)]
-    dialects += [binding.dialect(router), hooks.dialect(router)]
+    dialects += [binding.dialect(router), hooks.dialect(router), blobs.dialect(router, router, "")]
     there_are = {(route.method, route.template): route.verb for one in dialects for route in one.routes}
     assert there_are == NEEDED
 
@@ -134,7 +141,8 @@ def test_every_route_is_in_the_list_above_with_its_verb() -> None:
 async def test_a_route_needs_its_verb_and_no_other(
     world: World, method: str, template: str, verb: Verb
 ) -> None:
-    path = template.format(
+    path = template.replace("{key...}", "a/b").format(
+        bucket="of-files",
         dxn=f"dxn:queue:{SPACE}:{QUEUE}",
         tag="data",
         space=SPACE,

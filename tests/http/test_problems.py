@@ -82,6 +82,7 @@ WORDS = {
     "cloudflare": (PLAIN, in_cloudflare),
     "binding": (PLAIN, in_cloudflare),
     "hooks": (problems.MEDIA, in_native),
+    "blobs": (problems.MEDIA, in_native),
 }
 
 

@@ -128,6 +128,14 @@ HOT = {  # what a statement is to go through that runs with every push, pull, an
     "dedup.SOONEST": "COVERING INDEX dedup_expires",
     "deadletters.FROM_ENTRY": "dead_letters_source (source_id=? AND source_entry=?)",
     "deliveries.HOLD": "PRIMARY KEY (consumer_id=? AND entry_id=?)",
+    "blobs.GET": "PRIMARY KEY (bucket=? AND key=?)",
+    "blobs.KEEP": "PRIMARY KEY (bucket=? AND key=?)",
+    "blobs.DOOM": "PRIMARY KEY (bucket=? AND key=?)",
+    "blobs.DOOMED": "COVERING INDEX blobs_doomed",
+    "blobs.DOOM_DUE": "COVERING INDEX blobs_kept (kept_until<?)",
+    "blobs.OF_EVENT": "blobs_event (event_id=? AND (bucket,key)>(?,?))",
+    "blobs.REMOVE": "PRIMARY KEY (bucket=? AND key=?)",
+    "blobs.SOONEST": "COVERING INDEX blobs_kept (kept_until>?)",
     "rates.GET": "PRIMARY KEY (queue_id=? AND key=?)",
     "rates.SWEEP": "COVERING INDEX rates_until (until_us<?)",
     "rates.SOONEST": "COVERING INDEX rates_until",
@@ -163,6 +171,9 @@ HOT = {  # what a statement is to go through that runs with every push, pull, an
 }
 COLD = {  # why a statement need not go through any index in particular; it scans no table all the same
     "attempts.OF": "explains a message, or writes down why it died: the hundred newest attempts at most",
+    "blobs.DOOMED_OF": "an event is erased; its few objects are looked through",
+    "blobs.DOOM_EVENT": "an event is erased",
+    "log.NAMING": "an event is erased: all messages of a space are looked through, a few in one turn",
     "consumers.CONFIGURE": "somebody changes rules",
     "consumers.FILLING": "an index of those alone that are being filled",
     "consumers.OF_QUEUE": "once for each queue that is loaded; its few consumers are sorted",
@@ -199,6 +210,7 @@ COLD = {  # why a statement need not go through any index in particular; it scan
     "store.SET_KEY": "a file is opened for the first time",
 }
 SCANS = {
+    "blobs.DOOMED",
     "consumers.FILLING",
     "queues.DECLARED",
 }  # of a partial index, which holds what is looked for and nothing else

@@ -19,7 +19,7 @@ settings.load_profile("untimed")
 
 T = TypeVar("T")
 
-REAL_TIME = {Path(__file__).parent / folder for folder in ("conformance", "e2e", "workers")}
+REAL_TIME = {Path(__file__).parent / folder for folder in ("blobs", "conformance", "e2e", "workers")}
 
 
 def virtual(

@@ -66,7 +66,7 @@ class S3Blobs(Objects):
         """Keep bytes, durably; False: the same were there before. Raises BlobConflict, BlobStoreDown."""
         return await self._run(lambda: self._put(path, data, media))
 
-    async def sign(self, path: str, lifetime_s: int) -> str | None:
+    async def sign(self, path: str, lifetime_s: int) -> str:
         """A link to the bucket."""
         return await self._run(
             lambda: obstore.sign(self._s3, "GET", path, timedelta(seconds=min(lifetime_s, LINK_S_MAX)))

@@ -30,6 +30,8 @@ TABLE = Table(
         route("GET", "/v1/spaces", "spaces"),
         route("GET", "/v1/spaces/{space}/queues", "queues"),
         route("GET", "/v1/{other}/any", "any"),
+        route("GET", "/files/{space}/{key...}", "file"),
+        route("POST", "/files/{space}", "space"),
     ]
 )
 
@@ -37,6 +39,22 @@ TABLE = Table(
 def found(path: bytes) -> tuple[list[str], dict[str, str]] | None:
     match = TABLE.find(path)
     return None if match is None else ([route.name for route in match[0].values()], dict(match[1]))
+
+
+@pytest.mark.parametrize(
+    ("path", "key"),
+    [
+        (b"/files/a/b", "b"),
+        (b"/files/a/b/c%2Fd/e", "b/c/d/e"),
+        (b"/files/a/%252e/..", "%2e/.."),
+        (b"/files/a/b//", "b//"),
+        (b"/files/a/", ""),
+    ],
+)
+def test_a_tail_takes_all_that_is_left(path: bytes, key: str) -> None:
+    assert found(path) == (["file"], {"space": "a", "key": key})
+    assert found(b"/files/a") == (["space"], {"space": "a"})
+    assert found(b"/files") is None
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def _outside(settings: Settings) -> str:
 def _blobs(
     settings: Settings, router: Router, data: Path, disk: Disk, environment: Mapping[str, str]
 ) -> Blobs:
-    """The object store; its backend is opened by the first object. Raises SettingsError without credentials."""
+    """The object store; its backend is opened by the first blob. Raises SettingsError without credentials."""
     rules = Rules(
         settings.blobs_types,
         settings.blobs_file_bytes_max,
@@ -190,7 +190,7 @@ def _backend(
     key_id, secret = environment.get("AWS_ACCESS_KEY_ID"), environment.get("AWS_SECRET_ACCESS_KEY")
     if not key_id or not secret:
         raise SettingsError(
-            "environment: objects lie in S3, so AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be set"
+            "environment: blobs lie in S3, so AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be set"
         )
 
     async def s3() -> BlobStore:

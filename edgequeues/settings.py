@@ -185,22 +185,22 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     blobs_backend: Annotated[
         Literal["folder", "s3"],
         Meta(
-            description="Where objects lie: below `data`, or in a bucket of S3, entered with AWS_ACCESS_KEY_ID, "
+            description="Where blobs lie: below `data`, or in a bucket of S3, entered with AWS_ACCESS_KEY_ID, "
             "AWS_SECRET_ACCESS_KEY and perhaps AWS_SESSION_TOKEN of the environment."
         ),
     ] = "folder"
     blobs_s3_endpoint: Annotated[
         str, Meta(description="Address of the S3 API, as `https://<account>.r2.cloudflarestorage.com`.")
     ] = ""
-    blobs_s3_bucket: Annotated[str, Meta(description="The bucket that all objects lie in.")] = ""
+    blobs_s3_bucket: Annotated[str, Meta(description="The bucket that all blobs lie in.")] = ""
     blobs_s3_region: Annotated[str, Meta(min_length=1, description="Its region.")] = "auto"
     blobs_types: Annotated[
         list[str],
         Meta(
-            description="Media types of objects that are taken: `type/subtype`, or `type/*` for all of a kind."
+            description="Media types of blobs that are taken: `type/subtype`, or `type/*` for all of a kind."
         ),
     ] = msgspec.field(default_factory=lambda: list(BLOB_TYPES))
-    blobs_file_bytes_max: Annotated[int, Meta(ge=1, le=64 * MIB, description="Bytes an object may have.")] = (
+    blobs_file_bytes_max: Annotated[int, Meta(ge=1, le=64 * MIB, description="Bytes a blob may have.")] = (
         25 * MIB
     )
     blobs_retention_days: Annotated[
@@ -208,12 +208,12 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Meta(
             ge=1,
             le=36_500,
-            description="Days for which an object is kept; one that a link leads to is kept until the link ends.",
+            description="Days for which a blob is kept; one that a link leads to is kept until the link ends.",
         ),
     ] = 30
     blobs_link_days: Annotated[
         int,
-        Meta(ge=1, le=30, description="Days for which a link to an object lives, if nothing else is said."),
+        Meta(ge=1, le=30, description="Days for which a link to a blob lives, if nothing else is said."),
     ] = 7
     spaces_max: Annotated[
         int,
@@ -265,7 +265,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 f"public_base_url: {self.public_base_url!r} begins with neither http:// nor https://"
             )
         if self.blobs_backend == "s3" and not self.blobs_s3_bucket:
-            raise ValueError("blobs_s3_bucket: objects are to lie in S3, so name the bucket")
+            raise ValueError("blobs_s3_bucket: blobs are to lie in S3, so name the bucket")
         if self.blobs_s3_endpoint and not self.blobs_s3_endpoint.startswith(("http://", "https://")):
             raise ValueError(
                 f"blobs_s3_endpoint: {self.blobs_s3_endpoint!r} begins with neither http:// nor https://"

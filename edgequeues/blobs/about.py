@@ -1,4 +1,4 @@
-"""What is known of an object beside its bytes, and what its place and its facts may be."""
+"""What is known of a blob beside its bytes, and what its place and its facts may be."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class About(Struct, frozen=True):
-    """What somebody says of an object that they store. event_id: what it belongs to, and is erased with.
+    """What somebody says of a blob that they store. event_id: what it belongs to, and is erased with.
 
     content_type: `type/subtype`; parameters are not kept. filename: as its sender had it. media_width, media_height:
     pixels.
@@ -38,7 +38,7 @@ class About(Struct, frozen=True):
 
 
 class Blob(About, frozen=True, kw_only=True):
-    """A stored object. sha256: in hexadecimal. created, kept_until: unix ms; it is there before the latter."""
+    """A stored blob. sha256: in hexadecimal. created, kept_until: unix ms; it is there before the latter."""
 
     bucket: str
     key: str

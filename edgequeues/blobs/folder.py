@@ -1,7 +1,7 @@
-"""Objects in a folder: on disk before they count, and nowhere but in that folder.
+"""Blobs in a folder: on disk before they count, and nowhere but in that folder.
 
 obstore syncs nothing. So bytes are written aside, synced, and only then given their name: after a power cut there
-is the whole object or none. A file's name ends in `@`, which no folder's does, so that `a` and `a/b` can both be
+is the whole blob or none. A file's name ends in `@`, which no folder's does, so that `a` and `a/b` can both be
 objects.
 """
 
@@ -26,9 +26,10 @@ LINK_S_MAX = 30 * 86_400
 
 
 class FolderBlobs(Objects):
-    """Objects below `root`, which is there and is a path without symbolic links."""
+    """Blobs below `root`, which is there and is a path without symbolic links."""
 
     link_s_max = LINK_S_MAX
+    link_margin_s = 0
 
     def __init__(self, root: Path, disk: Disk) -> None:
         super().__init__(LocalStore(root, automatic_cleanup=True), disk)
@@ -66,7 +67,7 @@ class FolderBlobs(Objects):
             except FileExistsError:
                 return False
             except FileNotFoundError:
-                continue  # with the last object beside it, the folder went
+                continue  # with the last blob beside it, the folder went
             return True
         raise OSError(errno.EBUSY, "its folder is removed again and again", str(target))
 
@@ -87,7 +88,7 @@ class FolderBlobs(Objects):
         """The name of the file. Raises OSError where a symbolic link would lead elsewhere."""
         target = self._root / (path + MARK)
         if target.resolve() != target:
-            raise OSError(errno.ELOOP, "a symbolic link in the folder of objects", str(target))
+            raise OSError(errno.ELOOP, "a symbolic link in the folder of blobs", str(target))
         return path + MARK
 
 
@@ -103,4 +104,4 @@ async def open_folder(root: Path, disk: Disk) -> FolderBlobs:
     try:
         return await disk.run(opened)
     except OSError as error:
-        raise BlobStoreDown(f"the folder of objects: {error.strerror}") from error
+        raise BlobStoreDown(f"the folder of blobs: {error.strerror}") from error

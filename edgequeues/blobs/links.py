@@ -1,7 +1,7 @@
-"""Links to objects that we serve ourselves: who has one may fetch the object until the link ends.
+"""Links to blobs that we serve ourselves: who has one may fetch the blob until the link ends.
 
 What is signed (HMAC-SHA-256, https://www.rfc-editor.org/rfc/rfc2104) is the method, the shard, the bucket and the key
-as they are once decoded, and the end; so whatever way a URL is written, it is the object that counts. The key of the
+as they are once decoded, and the end; so whatever way a URL is written, it is the blob that counts. The key of the
 signature is made from one that the space's file keeps.
 """
 
@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 
-_PURPOSE = b"edgequeues links to objects"
+_PURPOSE = b"edgequeues links to blobs"
 
 
 class Links:
@@ -36,5 +36,5 @@ class Links:
 
 
 def target(space: str, bucket: str, key: str) -> str:
-    """The path under which an object is served."""
+    """The path under which a blob is served."""
     return f"/blobs/{space}/{bucket}/{quote(key, safe='/')}"

@@ -1,6 +1,6 @@
-"""Objects by way of the library obstore: its blocking calls, in worker threads, a few at once.
+"""Blobs by way of the library obstore: its blocking calls, in worker threads, a few at once.
 
-This module and those of the backends are loaded when the first object is stored or read.
+This module and those of the backends are loaded when the first blob is stored or read.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Objects:
         try:
             pieces = await self._run(lambda: self._pieces(path, start, stop))
         except FileNotFoundError as error:
-            raise BlobNotFound("the bytes of the object are gone") from error
+            raise BlobNotFound("the bytes of the blob are gone") from error
         while (piece := await self._run(lambda: next(pieces, None))) is not None:
             yield piece
 

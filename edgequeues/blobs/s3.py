@@ -1,4 +1,4 @@
-"""Objects in a bucket of S3, or of what speaks its protocol (R2, MinIO, SeaweedFS). Its links are its own."""
+"""Blobs in a bucket of S3, or of what speaks its protocol (R2, MinIO, SeaweedFS). Its links are its own."""
 
 from __future__ import annotations
 
@@ -45,9 +45,10 @@ def _config(bucket: Bucket) -> S3Config:
 
 
 class S3Blobs(Objects):
-    """Objects of one bucket; all our buckets are in it."""
+    """Blobs of one bucket; all our buckets are in it."""
 
     link_s_max = LINK_S_MAX
+    link_margin_s = 60
 
     def __init__(self, bucket: Bucket, disk: Disk) -> None:
         self._s3 = S3Store(

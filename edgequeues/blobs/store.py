@@ -1,4 +1,4 @@
-"""The port to the bytes of objects, and the paths under which a backend keeps them.
+"""The port to the bytes of blobs, and the paths under which a backend keeps them.
 
 A backend keeps bytes and nothing else: what they are, whose they are and how long they are kept are rows of a space.
 """
@@ -22,10 +22,12 @@ _LETTER = re.compile(r"[^A-Za-z0-9._-]")
 class BlobStore(Protocol):
     """Bytes by path. Every call raises BlobStoreDown where the backend does not answer as it should.
 
-    link_s_max: seconds for which a link can be valid.
+    link_s_max: seconds for which a link can be valid. link_margin_s: for which it may still be after its end, by
+    another clock than ours.
     """
 
     link_s_max: int
+    link_margin_s: int
 
     async def put(self, path: str, data: bytes, media: str) -> bool:
         """Keep bytes, durably; False: the same were there before. Raises BlobConflict where it was others."""
@@ -45,7 +47,7 @@ class BlobStore(Protocol):
 
 
 def path_of(space: str, bucket: str, key: str) -> str:
-    """Where the bytes of an object lie: safe characters alone; a key that would get too long is a hash of it."""
+    """Where the bytes of a blob lie: safe characters alone; a key that would get too long is a hash of it."""
     path = "/".join(_encoded(segment) for segment in key.split("/"))
     if len(path) > PATH_CHARS_MAX or any(len(one) > SEGMENT_CHARS_MAX for one in path.split("/")):
         path = "~" + sha256(key.encode()).hexdigest()

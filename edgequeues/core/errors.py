@@ -205,19 +205,19 @@ class HookTaken(EdgeQueuesError):
 
 
 class BlobNotFound(EdgeQueuesError):
-    """No such object: it never was stored, was erased, or its time is over. List those of its event."""
+    """No such blob: it never was stored, was erased, or its time is over. List those of its event."""
 
     code = "blob_not_found"
 
 
 class BlobConflict(EdgeQueuesError):
-    """A stored object never changes. Store other content under another key."""
+    """A stored blob never changes. Store other content under another key."""
 
     code = "blob_conflict"
 
 
 class BlobTypeRefused(EdgeQueuesError):
-    """Objects of this type are not taken. Have it added to the setting `blobs_types`."""
+    """Blobs of this type are not taken. Have it added to the setting `blobs_types`."""
 
     code = "blob_type_refused"
 
@@ -242,7 +242,7 @@ class LinkExpired(EdgeQueuesError):
 
 
 class RangeNotSatisfiable(EdgeQueuesError):
-    """The object has no bytes in this range; Content-Range tells its size."""
+    """The blob has no bytes in this range; Content-Range tells its size."""
 
     code = "range_not_satisfiable"
     size = 0

@@ -1,4 +1,4 @@
-"""Objects over HTTP, at `/blobs`: store, fetch by link or token, link, list, erase. docs/protocol/blobs.md.
+"""Blobs over HTTP, at `/blobs`: store, fetch by link or token, link, list, erase. docs/protocol/blobs.md.
 
 What is served here may be a stranger's HTML, so it is always an attachment, of the type it was stored as, sandboxed.
 """
@@ -28,7 +28,7 @@ BODY_BYTES_MAX = 8 * 1024  # of a request for a link
 
 
 class SignIn(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Which object a link is wanted to, and for how many seconds."""
+    """Which blob a link is wanted to, and for how many seconds."""
 
     key: str
     bucket: str = BUCKET
@@ -45,7 +45,7 @@ class SignOut(Struct, frozen=True, rename="camel"):
 
 
 class BlobOut(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """An object as it is shown. size: bytes. Times are ISO 8601, UTC."""
+    """A blob as it is shown. size: bytes. Times are ISO 8601, UTC."""
 
     bucket: str
     key: str
@@ -65,7 +65,7 @@ def dialect(blobs: Blobs, auth: Auth, base_url: str) -> Dialect:
     """The table. base_url: as for webhooks; a scheme alone: the host of links is that of the request for them."""
 
     async def put(request: Request) -> Response:
-        """Store an object: 201 new, 200 it was there."""
+        """Store a blob: 201 new, 200 it was there."""
         params.only(request.query, ())
         space, bucket, key = _place(request)
         about = blobs.checked(bucket, key, _about(request.headers))
@@ -75,7 +75,7 @@ def dialect(blobs: Blobs, auth: Auth, base_url: str) -> Dialect:
         return Response(codec.encode(_shown(blob)), status=201 if new else 200)
 
     async def get(request: Request) -> Response:
-        """Fetch an object, with a link or a token that may read."""
+        """Fetch a blob, with a link or a token that may read."""
         params.only(request.query, ("expires", "signature"))
         space, bucket, key = _place(request)
         if request.query:
@@ -86,13 +86,13 @@ def dialect(blobs: Blobs, auth: Auth, base_url: str) -> Dialect:
         return _fetched(blobs, space, blob, request)
 
     async def erase(request: Request) -> Response:
-        """Erase an object."""
+        """Erase a blob."""
         params.only(request.query, ())
         await blobs.erase(*_place(request), request.caller.who)
         return Response(status=204)
 
     async def sign(request: Request) -> Response:
-        """Make a link to an object."""
+        """Make a link to a blob."""
         params.only(request.query, ())
         ask = _sign_in(await json_body(request, BODY_BYTES_MAX))
         base = base_url + request.headers[b"host"].decode("latin-1") if base_url.endswith("//") else base_url
@@ -102,7 +102,7 @@ def dialect(blobs: Blobs, auth: Auth, base_url: str) -> Dialect:
         return Response(codec.encode(answer))
 
     async def listed(request: Request) -> Response:
-        """List the objects of an event."""
+        """List the blobs of an event."""
         params.only(request.query, ("event", "after", "limit"))
         limit = params.integer(request.query, "limit", low=1, high=LISTED_MAX) or LISTED
         bucket, _, key = (params.text(request.query, "after") or "").partition("/")
@@ -112,11 +112,11 @@ def dialect(blobs: Blobs, auth: Auth, base_url: str) -> Dialect:
         return Response(codec.encode({"blobs": shown, "resume": resume}))
 
     async def erase_event(request: Request) -> Response:
-        """Erase all that there is of an event: objects, messages and dead letters."""
+        """Erase all that there is of an event: blobs, messages and dead letters."""
         params.only(request.query, ("event",))
         event = _event(request)
         erased = await blobs.erase_event(request.params["space"], event, request.caller.who)
-        answer = {"event": event, "objects": erased.objects, "messages": erased.messages}
+        answer = {"event": event, "blobs": erased.blobs, "messages": erased.messages}
         return Response(codec.encode(answer))
 
     table = [
@@ -151,12 +151,12 @@ def _sign_in(body: bytes) -> SignIn:
 def _event(request: Request) -> str:
     event = params.text(request.query, "event")
     if event is None:
-        raise InvalidRequest("event is missing: whose objects?")
+        raise InvalidRequest("event is missing: whose blobs?")
     return event
 
 
 def _about(headers: Mapping[bytes, bytes]) -> About:
-    """What the headers say of an object. Raises InvalidRequest, UnsupportedMedia."""
+    """What the headers say of a blob. Raises InvalidRequest, UnsupportedMedia."""
     coding = headers.get(b"content-encoding", b"identity")
     if coding.lower() != b"identity":
         raise UnsupportedMedia(f"a body encoded as {coding[:100].decode('latin-1')!r} is not accepted")
@@ -219,7 +219,7 @@ async def _linked(blobs: Blobs, request: Request) -> Blob:
 
 
 def _fetched(blobs: Blobs, space: str, blob: Blob, request: Request) -> Response:
-    """The object, a range of it, or that it is as it was. Raises RangeNotSatisfiable."""
+    """The blob, a range of it, or that it is as it was. Raises RangeNotSatisfiable."""
     tag = f'"{blob.sha256}"'.encode()
     headers = [
         (b"etag", tag),

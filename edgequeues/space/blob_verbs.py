@@ -1,6 +1,6 @@
-"""The verbs about objects: what is known of them, links to them, and how they go. Their bytes are not touched here.
+"""The verbs about blobs: what is known of them, links to them, and how they go. Their bytes are not touched here.
 
-An object goes in three steps, so that a crash leaves nothing that nobody knows of: a turn dooms its row, from when
+A blob goes in three steps, so that a crash leaves nothing that nobody knows of: a turn dooms its row, from when
 on it is there for nobody; somebody outside deletes its bytes; a turn removes the row. Who deletes is told by the hub,
 and by the alarm until it is done.
 """
@@ -21,7 +21,7 @@ from edgequeues.space.timed import SWEEP_PAUSE_MS
 from shards.shard import grows, reads
 
 BLOBS = "blobs"  # the event that there are bytes to be deleted
-DOOMED_TOGETHER = 500  # objects, in one turn
+DOOMED_TOGETHER = 500  # blobs, in one turn
 REMIND_MS = 10_000  # after which those who delete bytes are told once more
 SEARCHED = 500  # messages that one turn looks through, or of SEARCHED_BYTES
 SEARCHED_BYTES = 8 * 1024 * 1024
@@ -46,22 +46,22 @@ class BlobVerbs(SpaceBase):
 
     @reads
     def find_blob(self, bucket: str, key: str) -> Found | None:
-        """The object, even one that is on its way out."""
+        """The blob, even one that is on its way out."""
         return blobs.get(self.db, bucket, key, self._time())
 
     @reads
     def blob(self, bucket: str, key: str) -> Blob:
-        """The object. Raises BlobNotFound."""
+        """The blob. Raises BlobNotFound."""
         return self._blob(bucket, key)
 
     @reads
     def blobs_of(self, event_id: str, after: tuple[str, str], limit: int) -> list[Blob]:
-        """Up to `limit` objects of an event, by bucket and key from above `after`."""
+        """Up to `limit` blobs of an event, by bucket and key from above `after`."""
         return blobs.of_event(self.db, event_id, after, limit, self._time())
 
     @grows
     def keep_blob(self, blob: Blob, retention_ms: int) -> Blob:
-        """Take in an object whose bytes are on disk; its times are set here. Raises BlobConflict."""
+        """Take in a blob whose bytes are on disk; its times are set here. Raises BlobConflict."""
         found = blobs.get(self.db, blob.bucket, blob.key, self._time())
         if found is not None:
             raise BlobConflict(f"{blob.bucket}/{blob.key}")
@@ -73,17 +73,17 @@ class BlobVerbs(SpaceBase):
         return made
 
     @grows
-    def sign_blob(self, bucket: str, key: str, lifetime_ms: int) -> Signature:
-        """Make a link that lives so long; the object does, too. Raises BlobNotFound."""
+    def sign_blob(self, bucket: str, key: str, lifetime_ms: int, margin_ms: int = 0) -> Signature:
+        """Make a link that lives so long; the blob does, too, and for the margin. Raises BlobNotFound."""
         self._blob(bucket, key)
         self._pass()
         expires = self._time() + lifetime_ms
-        blobs.keep(self.db, bucket, key, expires)
+        blobs.keep(self.db, bucket, key, expires + margin_ms)
         return Signature(expires, self._links().signature(bucket, key, expires))
 
     @reads
     def linked_blob(self, bucket: str, key: str, expires: int, signature: str) -> Blob:
-        """The object that a link leads to. Raises LinkInvalid, LinkExpired, BlobNotFound; the first that applies."""
+        """The blob that a link leads to. Raises LinkInvalid, LinkExpired, BlobNotFound; the first that applies."""
         if not self._links().holds(bucket, key, expires, signature):
             raise LinkInvalid
         if expires <= self._time():
@@ -93,26 +93,26 @@ class BlobVerbs(SpaceBase):
     # -- how they go ------------------------------------------------------------------------------------
 
     def doom_blob(self, bucket: str, key: str) -> None:
-        """Have an object be gone. Raises BlobNotFound."""
+        """Have a blob be gone. Raises BlobNotFound."""
         found = self._blob(bucket, key)
         blobs.doom(self.db, bucket, key)
-        self._record("erase", event=found.event_id, objects=1)
+        self._record("erase", event=found.event_id, blobs=1)
         self._call_to_delete()
 
     def doom_event(self, event_id: str) -> int:
-        """Have objects of an event be gone, up to DOOMED_TOGETHER of them; return how many there were."""
+        """Have blobs of an event be gone, up to DOOMED_TOGETHER of them; return how many there were."""
         count = blobs.doom_event(self.db, event_id, DOOMED_TOGETHER)
-        self._record("erase", event=event_id, objects=count)
+        self._record("erase", event=event_id, blobs=count)
         self._call_to_delete()
         return count
 
     @reads
     def doomed_blobs(self, limit: int, event_id: str | None = None) -> list[tuple[str, str]]:
-        """Bucket and key of objects whose bytes are to be deleted, perhaps only those of an event."""
+        """Bucket and key of blobs whose bytes are to be deleted, perhaps only those of an event."""
         return blobs.doomed(self.db, limit, event_id)
 
     def forget_blob(self, bucket: str, key: str) -> None:
-        """Forget an object whose time is over and whose bytes are gone."""
+        """Forget a blob whose time is over and whose bytes are gone."""
         found = blobs.get(self.db, bucket, key, self._time())
         if found is not None and found.gone:
             blobs.doom(self.db, bucket, key)
@@ -135,7 +135,7 @@ class BlobVerbs(SpaceBase):
         return ErasedMessages(len(found), resume)
 
     def _sweep_blobs(self, at: int) -> None:
-        """Have objects be gone whose time is over, and remind whoever deletes their bytes."""
+        """Have blobs be gone whose time is over, and remind whoever deletes their bytes."""
         blobs.doom_due(self.db, at, DOOMED_TOGETHER)
         if blobs.doomed(self.db, 1):
             self._call_to_delete()

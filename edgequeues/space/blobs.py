@@ -1,4 +1,4 @@
-"""Table `blobs`: what is known of the objects of a space. Their bytes lie elsewhere, see `edgequeues.blobs.store`.
+"""Table `blobs`: what is known of the blobs of a space. Their bytes lie elsewhere, see `edgequeues.blobs.store`.
 
 A row is written when its bytes are on disk, and removed when they are gone: one that is doomed is waiting for that.
 """
@@ -66,13 +66,13 @@ class Found(NamedTuple):
 
 
 def get(db: apsw.Connection, bucket: str, key: str, at: int) -> Found | None:
-    """The row of an object, as it is at unix ms `at`."""
+    """The row of a blob, as it is at unix ms `at`."""
     row: Any = db.execute(GET, (at, bucket, key)).fetchone()
     return None if row is None else Found(_blob(row), bool(row[-1]))
 
 
 def of_event(db: apsw.Connection, event_id: str, after: tuple[str, str], limit: int, at: int) -> list[Blob]:
-    """Up to `limit` objects of an event that are there at unix ms `at`, by bucket and key from above `after`."""
+    """Up to `limit` blobs of an event that are there at unix ms `at`, by bucket and key from above `after`."""
     return [_blob(row) for row in db.execute(OF_EVENT, (event_id, *after, at, limit))]
 
 
@@ -91,40 +91,40 @@ def put(db: apsw.Connection, blob: Blob) -> None:
 
 
 def keep(db: apsw.Connection, bucket: str, key: str, until: int) -> None:
-    """Keep an object until unix ms `until` at least."""
+    """Keep a blob until unix ms `until` at least."""
     db.execute(KEEP, (until, bucket, key))
 
 
 def doom(db: apsw.Connection, bucket: str, key: str) -> None:
-    """Have an object be gone."""
+    """Have a blob be gone."""
     db.execute(DOOM, (bucket, key))
 
 
 def doom_event(db: apsw.Connection, event_id: str, limit: int) -> int:
-    """Have up to `limit` objects of an event be gone; return how many there were."""
+    """Have up to `limit` blobs of an event be gone; return how many there were."""
     db.execute(DOOM_EVENT, (event_id, limit))
     return db.changes()
 
 
 def doom_due(db: apsw.Connection, at: int, limit: int) -> None:
-    """Have up to `limit` objects be gone whose time is over at unix ms `at`."""
+    """Have up to `limit` blobs be gone whose time is over at unix ms `at`."""
     db.execute(DOOM_DUE, (at, limit))
 
 
 def doomed(db: apsw.Connection, limit: int, event_id: str | None = None) -> list[tuple[str, str]]:
-    """Bucket and key of up to `limit` objects whose bytes are to be deleted, perhaps only those of an event."""
+    """Bucket and key of up to `limit` blobs whose bytes are to be deleted, perhaps only those of an event."""
     rows = db.execute(DOOMED, (limit,)) if event_id is None else db.execute(DOOMED_OF, (event_id, limit))
     return [(bucket, key) for bucket, key in rows]
 
 
 def soonest(db: apsw.Connection) -> int | None:
-    """Unix ms at which the time of the next object is over."""
+    """Unix ms at which the time of the next blob is over."""
     kept_until: int | None = db.execute(SOONEST).get
     return kept_until
 
 
 def remove(db: apsw.Connection, bucket: str, key: str) -> None:
-    """Forget an object that is doomed and whose bytes are gone."""
+    """Forget a blob that is doomed and whose bytes are gone."""
     db.execute(REMOVE, (bucket, key))
 
 

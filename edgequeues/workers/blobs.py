@@ -1,8 +1,8 @@
 """The object store: bytes in a backend, and what is known of them in the space that they belong to.
 
 Bytes are on disk before their row is: a crash between the two leaves bytes that nobody can see, and that the same
-object adopts when it is stored again. They are deleted the other way round, see `space.blob_verbs`. All that is done
-to the bytes of one object is done by one task at a time.
+blob adopts when it is stored again. They are deleted the other way round, see `space.blob_verbs`. All that is done
+to the bytes of one blob is done by one task at a time.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ from shards.errors import ShardError
 from shards.namespace import Ref
 
 LIFETIME_S_MAX = 366 * 86_400  # that can be asked for; more is a mistake, such as milliseconds
-S3_MARGIN_S = 60  # the bucket has a clock of its own: so long an object outlives a link to it
-SHARE = 100  # objects that one space has deleted before it is another one's turn
+SHARE = 100  # blobs that one space has deleted before it is another one's turn
 
 log = logging.getLogger("edgequeues.blobs")
 
@@ -56,7 +55,7 @@ class Rules(Struct, frozen=True):
 
 
 class Signed(NamedTuple):
-    """A link to an object. expires_ms: unix ms at which it ends."""
+    """A link to a blob. expires_ms: unix ms at which it ends."""
 
     url: str
     expires_ms: int
@@ -65,12 +64,12 @@ class Signed(NamedTuple):
 class Erased(NamedTuple):
     """What there was of an event."""
 
-    objects: int
+    blobs: int
     messages: int
 
 
 class Blobs:
-    """Objects by space, bucket and key. base_url: of links, without a path.
+    """Blobs by space, bucket and key. base_url: of links, without a path.
 
     Every call checks what it is given, and raises InvalidId, InvalidRequest; also BlobStoreDown, and what shards
     raise.
@@ -94,7 +93,7 @@ class Blobs:
         self._locks: dict[tuple[str, str, str], trio.Lock] = {}
 
     async def put(self, space: str, bucket: str, key: str, data: bytes, about: About) -> Blob:
-        """Store an object, durably. The same content again is no-op, what was said of it first counts.
+        """Store a blob, durably. The same content again is no-op, what was said of it first counts.
 
         Raises BlobConflict for other content, BlobTypeRefused, TooLarge.
         """
@@ -106,7 +105,7 @@ class Blobs:
         """As `put`; the second value: is it new? stranger: see `Router.make`."""
         about = self.checked(bucket, key, about)
         if len(data) > self.rules.bytes_max:
-            raise TooLarge(f"the object has {len(data)} bytes, at most {self.rules.bytes_max} are taken")
+            raise TooLarge(f"the blob has {len(data)} bytes, at most {self.rules.bytes_max} are taken")
         ref = await self._router.make(_dxn(space), stranger=stranger)
         digest = await self._disk.run(lambda: sha256(data).hexdigest())
         fields = msgspec.structs.asdict(about)
@@ -133,12 +132,12 @@ class Blobs:
         return about
 
     async def get(self, space: str, bucket: str, key: str) -> Blob:
-        """What is known of an object. Raises BlobNotFound."""
+        """What is known of a blob. Raises BlobNotFound."""
         ref = await self._require(space, bucket, key)
         return await ref.call(SpaceShard.blob, bucket, key)
 
     async def linked(self, space: str, bucket: str, key: str, expires: int, signature: str) -> Blob | None:
-        """The object that a link leads to; None: there is no such space. Raises as `SpaceShard.linked_blob`."""
+        """The blob that a link leads to; None: there is no such space. Raises as `SpaceShard.linked_blob`."""
         check_key(key)
         ref = await self._router.find(_dxn(space))
         if ref is None:
@@ -146,17 +145,17 @@ class Blobs:
         return await ref.call(SpaceShard.linked_blob, bucket, key, expires, signature)
 
     async def read(self, space: str, blob: Blob, start: int, stop: int) -> AsyncGenerator[bytes, None]:
-        """The bytes of an object from `start` up to `stop`, in pieces. Raises BlobNotFound."""
+        """The bytes of a blob from `start` up to `stop`, in pieces. Raises BlobNotFound."""
         store = await self._opened()
         async for piece in store.read(path_of(space, blob.bucket, blob.key), start, stop):
             yield piece
 
     async def find(self, space: str, event_id: str) -> list[Blob]:
-        """The objects of an event, by bucket and key, 1,000 at most."""
+        """The blobs of an event, by bucket and key, 1,000 at most."""
         return await self.page(space, event_id, ("", ""), 1_000)
 
     async def page(self, space: str, event_id: str, after: tuple[str, str], limit: int) -> list[Blob]:
-        """Up to `limit` objects of an event, by bucket and key from above `after`."""
+        """Up to `limit` blobs of an event, by bucket and key from above `after`."""
         ref = await self._router.find(_dxn(space))
         check_event(event_id)
         return [] if ref is None else await ref.call(SpaceShard.blobs_of, event_id, after, limit)
@@ -164,7 +163,7 @@ class Blobs:
     async def sign(
         self, space: str, bucket: str, key: str, lifetime_s: int | None = None, *, base_url: str | None = None
     ) -> Signed:
-        """A link to an object, for as long as the settings say or `lifetime_s`, but no longer than links can live.
+        """A link to a blob, for as long as the settings say or `lifetime_s`, but no longer than links can live.
 
         base_url: instead of that of the settings. Raises BlobNotFound, InvalidRequest for a lifetime below 1 s or
         above LIFETIME_S_MAX.
@@ -177,7 +176,8 @@ class Blobs:
         ref = await self._require(space, bucket, key)
         store = await self._opened()
         lifetime_s = min(wanted_s, store.link_s_max)
-        signed = await ref.call(SpaceShard.sign_blob, bucket, key, lifetime_s * 1_000)
+        spans = lifetime_s * 1_000, store.link_margin_s * 1_000
+        signed = await ref.call(SpaceShard.sign_blob, bucket, key, *spans)
         url = await store.sign(path_of(space, bucket, key), lifetime_s)
         if url is None:
             link = f"{target(space, bucket, key)}?expires={signed.expires}&signature={signed.text}"
@@ -187,22 +187,22 @@ class Blobs:
     # -- how they go ------------------------------------------------------------------------------------
 
     async def erase(self, space: str, bucket: str, key: str, who: Who = SERVER) -> None:
-        """Delete an object; its links are dead at once. Raises BlobNotFound."""
+        """Delete a blob; its links are dead at once. Raises BlobNotFound."""
         ref = await self._require(space, bucket, key)
         await ref.call(by(who, SpaceShard.doom_blob), bucket, key)
         async with self._alone(space, bucket, key):
             await self._take_away(ref, space, bucket, key)
 
     async def erase_event(self, space: str, event_id: str, who: Who = SERVER) -> Erased:
-        """Delete all objects of an event, and the messages of the space that are the event, dead letters too."""
+        """Delete all blobs of an event, and the messages of the space that are the event, dead letters too."""
         check_event(event_id)
         ref = await self._router.find(_dxn(space))
         if ref is None:
             return Erased(0, 0)
-        objects = messages = 0
+        blobs = messages = 0
         while True:
             count = await ref.call(by(who, SpaceShard.doom_event), event_id)
-            objects += count
+            blobs += count
             if count < DOOMED_TOGETHER:
                 break
         after: int | None = 0
@@ -211,10 +211,10 @@ class Blobs:
             messages, after = messages + part.count, part.resume
         while doomed := await ref.call(SpaceShard.doomed_blobs, SHARE, event_id):
             await self._take_all(ref, space, doomed)
-        return Erased(objects, messages)
+        return Erased(blobs, messages)
 
     async def sweep(self) -> None:
-        """Delete the bytes of objects that are doomed, in all spaces, until cancelled."""
+        """Delete the bytes of blobs that are doomed, in all spaces, until cancelled."""
         with self._router.watch_blobs() as names:
             while True:
                 name = await names.next()
@@ -222,9 +222,9 @@ class Blobs:
                     if await self._swept(name):
                         names.add(name)
                 except (ShardError, EdgeQueuesError) as error:
-                    log.warning("space %s: objects are not deleted yet, they will be: %s", name, error)
-                except Exception:  # of one space: the others' objects go
-                    log.exception("space %s: objects are not deleted yet, they will be", name)
+                    log.warning("space %s: blobs are not deleted yet, they will be: %s", name, error)
+                except Exception:  # of one space: the others' blobs go
+                    log.exception("space %s: blobs are not deleted yet, they will be", name)
 
     async def _swept(self, name: str) -> bool:
         """Delete a share of the bytes of a space; return whether there may be more."""
@@ -242,7 +242,7 @@ class Blobs:
                 await self._take_away(ref, space, bucket, key)
 
     async def _take_away(self, ref: Ref[SpaceShard], space: str, bucket: str, key: str) -> None:
-        """Delete the bytes of an object that is gone, then its row. To be called by whoever has it alone."""
+        """Delete the bytes of a blob that is gone, then its row. To be called by whoever has it alone."""
         found = await ref.call(SpaceShard.find_blob, bucket, key)
         if found is not None and found.gone:
             await (await self._opened()).delete(path_of(space, bucket, key))
@@ -267,7 +267,7 @@ class Blobs:
 
     @asynccontextmanager
     async def _alone(self, space: str, bucket: str, key: str) -> AsyncIterator[None]:
-        """Nobody else stores or deletes the object meanwhile. What has begun is not cancelled in its middle."""
+        """Nobody else stores or deletes the blob meanwhile. What has begun is not cancelled in its middle."""
         place = (space, bucket, key)
         lock = self._locks.setdefault(place, trio.Lock())
         async with lock:
@@ -281,7 +281,7 @@ class Blobs:
 
 @asynccontextmanager
 async def open_sweeper(blobs: Blobs) -> AsyncIterator[None]:
-    """Have doomed objects deleted for as long as the block lasts. What the block raises leaves it as it is."""
+    """Have doomed blobs deleted for as long as the block lasts. What the block raises leaves it as it is."""
     failed: Exception | None = None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(blobs.sweep)

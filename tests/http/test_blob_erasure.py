@@ -133,7 +133,7 @@ async def test_an_event_is_erased_with_its_objects_and_its_messages_and_no_other
     link, _ = await objects.link(f"{EVENT}/a")
     other, _ = await objects.link(f"{OTHER}/a")
     reply = await objects.erase()
-    assert reply.json() == {"event": EVENT, "objects": 2, "messages": 4}
+    assert reply.json() == {"event": EVENT, "blobs": 2, "messages": 4}
     assert stored.files() == [b"one of " + OTHER.encode(), b"two of " + OTHER.encode()]
     assert (await objects.client.get(link)).code == "blob_not_found"
     assert (await objects.client.get(other)).status == 200
@@ -150,7 +150,7 @@ async def test_an_event_is_erased_with_its_objects_and_its_messages_and_no_other
         {"id": 1},
         None,
     ]
-    assert (await objects.erase()).json() == {"event": EVENT, "objects": 0, "messages": 0}
+    assert (await objects.erase()).json() == {"event": EVENT, "blobs": 0, "messages": 0}
 
 
 async def test_dead_letters_of_an_event_are_erased(objects: Objects) -> None:
@@ -178,7 +178,7 @@ async def test_all_that_there_is_of_an_event_goes_however_much_it_is(
         ]
         assert (await objects.client.post("/v1/dxn:queue:demo:log", {"entries": some})).status == 200
     reply = await objects.erase()
-    assert reply.json() == {"event": EVENT, "objects": DOOMED_TOGETHER + 2, "messages": SEARCHED}
+    assert reply.json() == {"event": EVENT, "blobs": DOOMED_TOGETHER + 2, "messages": SEARCHED}
     assert stored.files() == []
 
 
@@ -197,9 +197,9 @@ async def test_who_erased_what_is_on_record(world: World) -> None:
         (one["who"]["name"], one["action"], one["queue"], one["detail"]) for one in reply.json()["audit"]
     ]
     assert found == [
-        ("office", "erase", None, {"event": EVENT, "objects": 1}),
+        ("office", "erase", None, {"event": EVENT, "blobs": 1}),
         ("office", "erase", "log", {"event": EVENT, "messages": 1}),
-        ("office", "erase", None, {"event": OTHER, "objects": 1}),
+        ("office", "erase", None, {"event": OTHER, "blobs": 1}),
     ]
 
 

@@ -329,5 +329,5 @@ async def test_a_space_that_nobody_wrote_to_has_no_objects_and_is_not_made(clien
     assert (await client.get("/blobs/none/some-bucket/a")).code == "blob_not_found"
     assert (await client.post("/blobs/none", {"key": "a"})).code == "blob_not_found"
     assert (await client.get("/blobs/none?event=a")).json() == {"blobs": [], "resume": None}
-    assert (await client.delete("/blobs/none?event=a")).json() == {"event": "a", "objects": 0, "messages": 0}
+    assert (await client.delete("/blobs/none?event=a")).json() == {"event": "a", "blobs": 0, "messages": 0}
     assert (await client.get("/v1/spaces")).json()["spaces"] == []

@@ -13,9 +13,9 @@ from edgequeues.core.ids import shown
 Verb = Literal["read", "append", "delete", "configure", "list", "push", "pull", "create", "spec"]
 VERBS: tuple[Verb, ...] = get_args(Verb)
 MEANINGS: dict[Verb, str] = {
-    "read": "read ranges and objects, wait, subscribe, see settings and counts",
-    "append": "append objects; the first one makes the queue",
-    "delete": "delete objects and ranges",
+    "read": "read ranges and objects, wait, subscribe, see settings and counts; fetch blobs",
+    "append": "append objects; the first one makes the queue; store blobs",
+    "delete": "delete objects, ranges and blobs",
     "configure": "change settings and consumers, skip messages, remove the queue",
     "list": "see which spaces and queues there are",
     "push": "push messages to work queues, and replay dead letters",

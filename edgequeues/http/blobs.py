@@ -79,11 +79,15 @@ def dialect(blobs: Blobs, auth: Auth, base_url: str) -> Dialect:
         params.only(request.query, ("expires", "signature"))
         space, bucket, key = _place(request)
         if request.query:
-            blob = await _linked(blobs, request)
-        else:
+            return _fetched(blobs, space, await _linked(blobs, request), request)
+
+        def check() -> None:
             auth.caller(request.headers).require("read", space, None)
-            blob = await blobs.get(space, bucket, key)
-        return _fetched(blobs, space, blob, request)
+
+        check()
+        response = _fetched(blobs, space, await blobs.get(space, bucket, key), request)
+        response.recheck = check
+        return response
 
     async def erase(request: Request) -> Response:
         """Erase a blob."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -147,8 +147,9 @@ class Blobs:
     async def read(self, space: str, blob: Blob, start: int, stop: int) -> AsyncGenerator[bytes, None]:
         """The bytes of a blob from `start` up to `stop`, in pieces. Raises BlobNotFound."""
         store = await self._opened()
-        async for piece in store.read(path_of(space, blob.bucket, blob.key), start, stop):
-            yield piece
+        async with aclosing(store.read(path_of(space, blob.bucket, blob.key), start, stop)) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def find(self, space: str, event_id: str) -> list[Blob]:
         """The blobs of an event, by bucket and key, 1,000 at most."""

@@ -14,7 +14,7 @@ from edgequeues.http.listen import DEADLINES, Front
 from .asgi import Client, Reply
 from .fronted import FrontName, connect, only
 from .objects import BUCKET, ORIGIN, SPACE, Objects, about, path
-from .world import World, worlds
+from .world import World, cut_short, heeded, worlds
 
 DAY_S = 86_400
 NAMES = [
@@ -163,6 +163,18 @@ async def test_who_may_read_may_have_links_and_who_has_one_needs_nothing_else(wo
     assert (await objects.client.post(f"/blobs/{SPACE}", ask, writer)).status == 403
     signed: Reply = await objects.client.post(f"/blobs/{SPACE}", ask, reader)
     assert (await objects.client.get(signed.json()["presignedGetUrl"].removeprefix(ORIGIN))).body == b"hello"
+
+
+@only("app", why="a front reads ahead of its client")
+async def test_a_download_ends_with_the_token_that_it_was_begun_with(world: World) -> None:
+    owner, reader = world.token(name="owner"), world.token("read", name="reader")
+    objects = Objects(await world.open(), owner)
+    await objects.put("a", bytes(2_000_000))
+    async with objects.client.open("GET", path("a"), headers=[reader], ahead=0) as exchange:
+        assert await exchange.piece()
+        world.revoke("reader")
+        await heeded()
+        assert len(await cut_short(exchange)) < 1_000_000
 
 
 async def test_links_are_to_where_the_server_is_reached_from_outside(world: World) -> None:

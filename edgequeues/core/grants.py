@@ -13,8 +13,8 @@ from edgequeues.core.ids import shown
 Verb = Literal["read", "append", "delete", "configure", "list", "push", "pull", "create", "spec"]
 VERBS: tuple[Verb, ...] = get_args(Verb)
 MEANINGS: dict[Verb, str] = {
-    "read": "read ranges and objects, wait, subscribe, see settings and counts; fetch blobs",
-    "append": "append objects; the first one makes the queue; store blobs",
+    "read": "read objects and blobs, wait, subscribe, see settings and counts",
+    "append": "append objects, the first one makes the queue; store blobs",
     "delete": "delete objects, ranges and blobs",
     "configure": "change settings and consumers, skip messages, remove the queue",
     "list": "see which spaces and queues there are",

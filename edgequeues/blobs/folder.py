@@ -47,6 +47,7 @@ class FolderBlobs(Objects):
 
     def _put(self, staged: str, path: str, data: bytes) -> bool:
         target = self._root / self._place(path)
+        self._no_link(self._root / staged)
         obstore.put(self._store, staged, data, use_multipart=False)
         try:
             self._disk.sync_file(self._root / staged)
@@ -86,10 +87,12 @@ class FolderBlobs(Objects):
 
     def _place(self, path: str) -> str:
         """The name of the file. Raises OSError where a symbolic link would lead elsewhere."""
-        target = self._root / (path + MARK)
-        if target.resolve() != target:
-            raise OSError(errno.ELOOP, "a symbolic link in the folder of blobs", str(target))
+        self._no_link(self._root / (path + MARK))
         return path + MARK
+
+    def _no_link(self, path: Path) -> None:
+        if path.resolve() != path:
+            raise OSError(errno.ELOOP, "a symbolic link in the folder of blobs", str(path))
 
 
 async def open_folder(root: Path, disk: Disk) -> FolderBlobs:

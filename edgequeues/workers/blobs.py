@@ -271,13 +271,13 @@ class Blobs:
         """Nobody else stores or deletes the blob meanwhile. What has begun is not cancelled in its middle."""
         place = (space, bucket, key)
         lock = self._locks.setdefault(place, trio.Lock())
-        async with lock:
-            try:
-                with trio.CancelScope(shield=True):
+        with trio.CancelScope(shield=True):
+            async with lock:
+                try:
                     yield
-            finally:
-                if not lock.statistics().tasks_waiting:
-                    del self._locks[place]
+                finally:
+                    if not lock.statistics().tasks_waiting:
+                        del self._locks[place]
 
 
 @asynccontextmanager

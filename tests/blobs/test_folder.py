@@ -154,6 +154,16 @@ async def test_bl_s03_a_symbolic_link_in_the_folder_leads_nowhere(tmp_path: Path
     assert files(outside) == ["a@", "of-files/a@"]
 
 
+async def test_bl_s03_nor_does_one_in_place_of_what_is_set_aside(tmp_path: Path) -> None:
+    store, outside = await opened(tmp_path), tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / "blobs" / STAGED).symlink_to(outside)
+    for again in (store, await opened(tmp_path)):
+        with pytest.raises(BlobStoreDown):
+            await again.put("demo/of-files/a", b"secret", TEXT)
+    assert files(outside) == []
+
+
 async def test_what_a_crash_left_aside_is_removed_and_what_it_left_in_place_is_adopted(
     tmp_path: Path,
 ) -> None:

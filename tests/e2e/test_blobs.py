@@ -6,7 +6,7 @@ import signal
 from collections.abc import AsyncIterator, Iterator
 from hashlib import sha256
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx
 import pytest
@@ -27,6 +27,7 @@ HEADERS = {
     "content-type": "application/pdf",
     "x-filename": "a%20b.pdf",
 }
+NAMES = ("Scan 2024-03-07 at 9.12.png", "a+b.txt", "50%.csv", "c++/x", "q?x=1#f.txt", "semi;colon&amp.txt")
 OBJECTS = "/blobs/demo/switchboard-ingress"
 
 
@@ -111,6 +112,22 @@ async def test_a_link_ends_in_real_time_too(data: Path, http: httpx.AsyncClient)
         assert found.headers["content-disposition"] == "attachment; filename*=UTF-8''a%20b.pdf"
         await trio.sleep(2.1)
         assert (await http.get(url)).json()["code"] == "link_expired"
+
+
+async def test_bl_s01_links_open_with_a_client_that_takes_them_as_they_are(
+    data: Path, http: httpx.AsyncClient
+) -> None:
+    async with serving(data) as server:
+        for number, name in enumerate(NAMES):
+            key = f"att/{number}-{name}"
+            target = f"{server.url}{OBJECTS}/{quote(key, safe='/')}"
+            named = HEADERS | {"x-filename": quote(name, safe="")}
+            assert (await http.put(target, content=key.encode(), headers=named)).status_code == 201
+            found = await http.get(await signed(http, server, key))
+            assert (found.status_code, found.content) == (200, key.encode())
+            assert (
+                found.headers["content-disposition"] == f"attachment; filename*=UTF-8''{quote(name, safe='')}"
+            )
 
 
 async def test_objects_lie_in_a_bucket_of_s3(

@@ -13,11 +13,29 @@ from msgspec import Meta, Struct
 Source = Literal["email", "sms"]
 Priority = Literal["low", "normal", "high"]
 
+TEXT_CHARS_MAX = 65_536
+ATTACHMENTS_MAX = 200
+
+# Patterns end in `$(?!\n)`: in Python, `$` alone lets a newline at the end pass.
 # An `E.164` number, https://www.itu.int/rec/T-REC-E.164
-Phone = Annotated[str, Meta(pattern=r"^\+[1-9][0-9]{1,14}$")]
+Phone = Annotated[str, Meta(pattern=r"^\+[1-9][0-9]{1,14}$(?!\n)")]
 Address = Annotated[str, Meta(min_length=1, max_length=320)]  # RFC 3696, errata 1690
+MessageId = Annotated[str, Meta(max_length=998)]  # a line of a mail, RFC 5322, 2.1.1
 UtcTime = Annotated[
-    str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?Z$")
+    str,
+    Meta(
+        pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?Z$(?!\n)",
+        extra_json_schema={"format": "date-time"},
+    ),
+]
+# Of an object, see `keys`: no addresses, no numbers, and no way out of where it lies.
+Key = Annotated[
+    str,
+    Meta(
+        pattern=r"^(?!.*/\.{1,2}(/|$))(email|sms)/[0-9]{4}/[0-9]{2}/[0-9]{2}"
+        r"/[^/@+\x00-\x1f\x7f]+/[^@+\x00-\x1f\x7f]+$(?!\n)",
+        max_length=1024,
+    ),
 ]
 
 
@@ -27,8 +45,8 @@ class BlobRef(
     """Where an object lies, and a link to it with its end, or neither: one can be had of the object store."""
 
     bucket: Annotated[str, Meta(min_length=1, max_length=63)]
-    key: Annotated[str, Meta(min_length=1, max_length=1024)]
-    presigned_get_url: str | None = None
+    key: Key
+    presigned_get_url: Annotated[str, Meta(pattern=r"^https?://[^\s]+$(?!\n)", max_length=4096)] | None = None
     expires_at: UtcTime | None = None
 
 
@@ -38,9 +56,9 @@ class Attachment(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     id: Annotated[str, Meta(min_length=1, max_length=128)]
     filename: Annotated[str, Meta(max_length=255)]
     content_type: Annotated[
-        str, Meta(pattern=r"^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+$", max_length=255)
+        str, Meta(pattern=r"^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+$(?!\n)", max_length=255)
     ]
-    size: Annotated[int, Meta(ge=0)]
+    size: Annotated[int, Meta(ge=0, le=2**53 - 1)]
     r2: BlobRef
 
 
@@ -62,9 +80,9 @@ class Content(
     """What was written. html_r2: where the mail's HTML lies."""
 
     subject: Annotated[str, Meta(max_length=998)] | None = None
-    text: str | None = None
+    text: Annotated[str, Meta(max_length=TEXT_CHARS_MAX)] | None = None
     html_r2: BlobRef | None = None
-    attachments: list[Attachment] = []
+    attachments: Annotated[list[Attachment], Meta(max_length=ATTACHMENTS_MAX)] = []
 
 
 class Correlation(
@@ -73,10 +91,10 @@ class Correlation(
     """What belongs together. thread_key: the same for all messages of one conversation."""
 
     thread_key: Annotated[str, Meta(min_length=1, max_length=64)]
-    message_id: str | None = None
-    in_reply_to: str | None = None
-    references: str | None = None
-    twilio_message_sid: Annotated[str, Meta(pattern=r"^(SM|MM)[0-9A-Za-z]{32}$")] | None = None
+    message_id: MessageId | None = None
+    in_reply_to: MessageId | None = None
+    references: Annotated[str, Meta(max_length=8192)] | None = None
+    twilio_message_sid: Annotated[str, Meta(pattern=r"^(SM|MM)[0-9A-Za-z]{32}$(?!\n)")] | None = None
 
 
 class ReplyTo(
@@ -85,7 +103,7 @@ class ReplyTo(
     """Where an answer goes unless the handler says otherwise."""
 
     channel: Source
-    to_email: Annotated[list[Address], Meta(min_length=1)] | None = None
+    to_email: Annotated[list[Address], Meta(min_length=1, max_length=100)] | None = None
     to_phone_e164: Phone | None = None
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from edgequeues.core import ids
+from edgequeues.core import ids, times
 from edgequeues.core.errors import ConsumerNotFound
 from edgequeues.http import codec
 from edgequeues.http.cloudflare_answers import Answers
@@ -301,10 +300,7 @@ def extended(leases: Sequence[str], verdicts: Sequence[Verdict]) -> dict[str, ob
 
 
 def _time(unix_ms: int) -> str:
-    """RFC 3339 in UTC."""
-    return (
-        datetime.fromtimestamp(unix_ms / 1_000, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-    )
+    return times.utc(unix_ms, "microseconds")
 
 
 def _whole(number: float) -> int | float:

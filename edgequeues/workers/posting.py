@@ -8,14 +8,13 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime
 from ipaddress import ip_address, ip_network
 from typing import NamedTuple
 
 import httpx
 import trio
 
-from edgequeues.core import jsontext, signatures
+from edgequeues.core import jsontext, signatures, times
 from edgequeues.core.errors import CommandFailed, CommandRejected, InvalidJson, reason
 from edgequeues.core.hostnames import bare, is_address
 from edgequeues.workers.pipe import Job
@@ -112,9 +111,8 @@ async def open_poster(allowed: Sequence[str]) -> AsyncIterator[Poster]:
 
 def _body(job: Job) -> bytes:
     """The same for every attempt."""
-    moment = datetime.fromtimestamp(job.created / 1_000, UTC).isoformat(timespec="milliseconds")
     return jsontext.write(
-        {"type": job.call.name, "timestamp": moment.replace("+00:00", "Z"), "data": job.call.input}
+        {"type": job.call.name, "timestamp": times.utc(job.created), "data": job.call.input}
     )
 
 

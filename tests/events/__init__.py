@@ -1,0 +1,1 @@
+"""Events: what is one, and the rules about them."""

@@ -1,0 +1,135 @@
+"""A queue over HTTP: each call of `wire`, once. Whoever calls decides when to call again, see `Patience`."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+from msgspec import Struct
+
+from edgequeues.core.errors import reason
+from edgequeues.daemon import wire
+from edgequeues.daemon.wire import (
+    Acked,
+    Answers,
+    Away,
+    Consumer,
+    Denied,
+    Endpoint,
+    Extended,
+    Pulled,
+    QueueError,
+)
+
+TIMEOUT_S = 30.0
+ANSWER_BYTES_MAX = (
+    64 * 1024 * 1024
+)  # of one pull: 100 messages of 128,000 bytes, each of them as base64 or escaped
+
+
+class Patience(Struct, frozen=True):
+    """How long to wait before what failed is tried again: anything from nothing to a bound that doubles.
+
+    first_s, max_s: of the bound. A longer pause that the service asked for is kept to, up to `asked_max_s`.
+    """
+
+    first_s: float = 0.25
+    max_s: float = 30.0
+    asked_max_s: float = 300.0
+
+    def pause_s(self, failures: int, error: QueueError, chance: random.Random) -> float:
+        """Seconds to wait after the `failures`-th failure in a row (1: the first)."""
+        bound_s: float = min(self.first_s * 2 ** min(failures - 1, 30), self.max_s)
+        return max(bound_s * chance.random(), min(error.retry_after_s, self.asked_max_s))
+
+
+class HttpQueue:
+    """One queue of a service. Its calls raise QueueError: Away, Paused, Denied, Refused."""
+
+    def __init__(self, http: httpx.AsyncClient, at: Endpoint) -> None:
+        """`at` has the id of the queue, not its name; see `open_queue` and `find`."""
+        self._http = http
+        self.at = at
+
+    async def pull(self, batch: int, visibility_ms: int) -> Pulled:
+        """Lease up to `batch` messages. An empty queue answers at once."""
+        return wire.pulled(await self._post("/messages/pull", wire.pull_body(batch, visibility_ms)))
+
+    async def ack(self, answers: Answers) -> Acked:
+        """Say what becomes of messages; saying it again does no harm."""
+        return wire.acked(await self._post("/messages/ack", wire.ack_body(answers)))
+
+    async def extend(self, leases: dict[str, str], visibility_ms: int) -> Extended:
+        """Move the ends of leases to `visibility_ms` from now. leases: to the id of each one's message."""
+        body = wire.extend_body(list(leases), visibility_ms)
+        return wire.extended(await self._post("/messages/extend", body), leases)
+
+    async def push(self, body: object) -> None:
+        """Push JSON. A msgspec.Raw goes out as it is."""
+        await self._post("/messages", wire.push_body(body))
+
+    async def consumer(self) -> Consumer | None:
+        """The pull consumer of the queue."""
+        return wire.consumer(await self._ask("GET", self.at.url("/consumers")))
+
+    async def find(self, name: str) -> HttpQueue | None:
+        """Another queue of the account, by its name."""
+        found = wire.queue_id(
+            await self._ask("GET", f"{self.at.account}/queues", params={"name": name}), name
+        )
+        return None if found is None else HttpQueue(self._http, Endpoint(self.at.account, found))
+
+    async def _post(self, path: str, body: bytes) -> Any:
+        return await self._ask("POST", self.at.url(path), content=body)
+
+    async def _ask(self, method: str, url: str, **options: Any) -> Any:
+        request = self._http.build_request(method, url, **options)
+        try:
+            response = await self._http.send(request, stream=True)
+            try:
+                content = await _content(response)
+            finally:
+                await response.aclose()
+        except (httpx.TransportError, httpx.DecodingError) as fault:
+            raise Away(f"no answer from {self._where}: {reason(fault)}") from fault
+        return wire.result(response.status_code, response.headers, content)
+
+    @property
+    def _where(self) -> str:
+        return self.at.account.partition("/client/")[0]
+
+
+async def _content(response: httpx.Response) -> bytes:
+    content = bytearray()
+    async for piece in response.aiter_bytes():
+        content += piece
+        if len(content) > ANSWER_BYTES_MAX:
+            raise Away(f"an answer of more than {ANSWER_BYTES_MAX} bytes")
+    return bytes(content)
+
+
+@asynccontextmanager
+async def open_queue(
+    at: Endpoint,
+    token: str | None,
+    *,
+    timeout_s: float = TIMEOUT_S,
+    transport: httpx.AsyncBaseTransport | None = None,
+) -> AsyncIterator[HttpQueue]:
+    """A queue, by its id or its name, and the connections to it. Raises QueueError; Denied without such a queue."""
+    headers = {"accept": "application/json", "content-type": "application/json"}
+    if token:
+        headers["authorization"] = f"Bearer {token}"
+    async with httpx.AsyncClient(
+        headers=headers, timeout=timeout_s, transport=transport, trust_env=False
+    ) as http:
+        queue: HttpQueue | None = HttpQueue(http, at)
+        assert queue is not None
+        if at.is_name:
+            queue = await queue.find(at.queue)
+        if queue is None:
+            raise Denied(f"there is no queue {at.queue}: check account and queue in QUEUE_HTTP_ENDPOINT", 404)
+        yield queue

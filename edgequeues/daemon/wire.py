@@ -95,7 +95,6 @@ class Pulled(Struct, frozen=True):
 
     messages: list[Message]
     ours: bool = False
-    backlog: int | None = None
 
 
 class Retry(Struct, frozen=True):
@@ -106,7 +105,7 @@ class Retry(Struct, frozen=True):
 
 
 class Emit(Struct, frozen=True):
-    """A message pushed in the turn of the ack of `lease`. queue: a name. key: it is pushed once, however often said."""
+    """A message pushed in the turn of the ack of `lease`. queue: a name. key: pushed once, however often said."""
 
     lease: str
     queue: str
@@ -251,7 +250,7 @@ def pulled(answer: Any) -> Pulled:
         _message(one) for one in _dicts(answer.get("messages")) if isinstance(one.get("lease_id"), str)
     ]
     ours = _dict(metadata.get("metrics")).get("edgequeues") == 1
-    return Pulled(messages, ours=ours, backlog=_whole(answer.get("message_backlog_count")))
+    return Pulled(messages, ours=ours)
 
 
 def _message(one: dict[str, Any]) -> Message:

@@ -193,6 +193,9 @@ class Batches:
         if self._pulling.cancelled_caught:
             return []
         self._ours = self._answering.ours = pulled.ours
+        if not self._served and not pulled.ours and self._parts.graves is None:
+            said = "what cannot be handled is left to the rules of the service: QUEUE_DLQ_ENDPOINT names no queue"
+            self._tell("warning", said)
         now_ms = self._parts.now_ms()
         lags_ms = [now_ms - one.timestamp_ms for one in pulled.messages if one.timestamp_ms]
         self._parts.metrics.lag_s.set(max([0, *lags_ms]) / 1000)
@@ -264,20 +267,24 @@ class Batches:
             self._running.pop(id).set()
 
     async def _attempt(self, held: Held, event: SwitchboardEvent) -> Answer:
-        budget_s = self._settings.processing_budget_seconds
         held.began_s = trio.current_time()
         try:
-            with trio.move_on_after(budget_s) as limit:
-                context = self._parts.context(event, held.message.attempts)
-                result = await self._parts.handler.handle(event, context)
-            if limit.cancelled_caught:
-                raise TryAgain(f"the handler was not done within {budget_s} s")
-            self._parts.metrics.handled_s.observe(trio.current_time() - held.began_s)
-            answer = await self._success(event, result)
+            answer = await self._success(event, await self._handle(held, event))
         except (Exception, SystemExit) as fault:  # of a handler; sys.exit() in one is no reason to leave
             return await self._failed(held, fault)
         self._memory.remember(event.id, answer if answer.letter or answer.result else None)
         return answer
+
+    async def _handle(self, held: Held, event: SwitchboardEvent) -> Result:
+        """Run the handler, for as long as it may take. Raises TryAgain, and whatever it raises."""
+        budget_s = self._settings.processing_budget_seconds
+        try:
+            with trio.move_on_after(budget_s):
+                context = self._parts.context(event, held.message.attempts)
+                return await self._parts.handler.handle(event, context)
+            raise TryAgain(f"the handler was not done within {budget_s} s")
+        finally:
+            self._parts.metrics.handled_s.observe(trio.current_time() - held.began_s)
 
     async def _success(self, event: SwitchboardEvent, result: Result) -> Answer:
         """What to say of a message that was handled. Raises TryAgain, GiveUp where its reply cannot leave."""
@@ -290,11 +297,10 @@ class Batches:
             return msgspec.structs.replace(
                 ACK, result=artifacts, letter=Letter(replies.outbox, msgspec.to_builtins(body), key)
             )
-        with trio.move_on_after(self._settings.processing_budget_seconds) as limit:
+        with trio.move_on_after(self._settings.processing_budget_seconds):
             await replies.send(event, result.reply)
-        if limit.cancelled_caught:
-            raise TryAgain("the reply could not be sent in time")
-        return msgspec.structs.replace(ACK, result=artifacts)
+            return msgspec.structs.replace(ACK, result=artifacts)
+        raise TryAgain("the reply could not be sent in time")
 
     async def _failed(self, held: Held, fault: BaseException) -> Answer:
         fault, text = holding.error(fault)

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
+import trio
 from msgspec import Struct
 
 from edgequeues.core.errors import reason
@@ -24,7 +25,8 @@ from edgequeues.daemon.wire import (
     QueueError,
 )
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 30.0  # of each step of a call
+CALL_S_MAX = 60.0
 ANSWER_BYTES_MAX = (
     64 * 1024 * 1024
 )  # of one pull: 100 messages of 128,000 bytes, each of them as base64 or escaped
@@ -50,9 +52,19 @@ class HttpQueue:
     """One queue of a service. Its calls raise QueueError: Away, Paused, Denied, Refused."""
 
     def __init__(self, http: httpx.AsyncClient, at: Endpoint) -> None:
-        """`at` has the id of the queue, not its name; see `open_queue` and `find`."""
+        """`at` may have the name of the queue, as long as nothing is called before `resolve`."""
         self._http = http
         self.at = at
+
+    async def resolve(self) -> None:
+        """Ask for the id of a queue of which there is the name only. Raises Denied where there is no such queue."""
+        if self.at.is_name:
+            found = await self.find(self.at.queue)
+            if found is None:
+                raise Denied(
+                    f"there is no queue {self.at.queue}: check account and queue in the endpoint", 404
+                )
+            self.at = found.at
 
     async def pull(self, batch: int, visibility_ms: int) -> Pulled:
         """Lease up to `batch` messages. An empty queue answers at once."""
@@ -87,15 +99,17 @@ class HttpQueue:
 
     async def _ask(self, method: str, url: str, **options: Any) -> Any:
         request = self._http.build_request(method, url, **options)
-        try:
-            response = await self._http.send(request, stream=True)
+        with trio.move_on_after(CALL_S_MAX):
             try:
-                content = await _content(response)
-            finally:
-                await response.aclose()
-        except (httpx.TransportError, httpx.DecodingError) as fault:
-            raise Away(f"no answer from {self._where}: {reason(fault)}") from fault
-        return wire.result(response.status_code, response.headers, content)
+                response = await self._http.send(request, stream=True)
+                try:
+                    content = await _content(response)
+                finally:
+                    await response.aclose()
+            except (httpx.TransportError, httpx.DecodingError) as fault:
+                raise Away(f"no answer from {self._where}: {reason(fault)}") from fault
+            return wire.result(response.status_code, response.headers, content)
+        raise Away(f"no answer from {self._where} in time")
 
     @property
     def _where(self) -> str:
@@ -119,17 +133,11 @@ async def open_queue(
     timeout_s: float = TIMEOUT_S,
     transport: httpx.AsyncBaseTransport | None = None,
 ) -> AsyncIterator[HttpQueue]:
-    """A queue, by its id or its name, and the connections to it. Raises QueueError; Denied without such a queue."""
+    """A queue, and the connections to it. Nothing is asked yet."""
     headers = {"accept": "application/json", "content-type": "application/json"}
     if token:
         headers["authorization"] = f"Bearer {token}"
     async with httpx.AsyncClient(
         headers=headers, timeout=timeout_s, transport=transport, trust_env=False
     ) as http:
-        queue: HttpQueue | None = HttpQueue(http, at)
-        assert queue is not None
-        if at.is_name:
-            queue = await queue.find(at.queue)
-        if queue is None:
-            raise Denied(f"there is no queue {at.queue}: check account and queue in QUEUE_HTTP_ENDPOINT", 404)
-        yield queue
+        yield HttpQueue(http, at)

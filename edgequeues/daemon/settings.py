@@ -19,7 +19,6 @@ from edgequeues.daemon import wire
 VISIBILITY_S_MAX = 43_200
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750
 _SECONDS = re.compile(r"[0-9]{1,5}")
-_MAIL = ("smtp", "ses", "postmark")
 
 
 class SettingsError(Exception):
@@ -102,7 +101,10 @@ class DaemonSettings(Struct, frozen=True, kw_only=True):
         9464
     )
     email_provider: Annotated[
-        Literal["none", "smtp", "ses", "postmark"], Meta(description="What mail leaves through.")
+        Literal["none", "smtp", "ses", "postmark", "outbound"],
+        Meta(
+            description="What mail leaves through; `ses` is its SMTP endpoint, `outbound` the worker below."
+        ),
     ] = "none"
     email_from: Annotated[
         str, Meta(max_length=1_024, description="Whom mail is from, as `Shop <shop@example.com>`.")
@@ -114,7 +116,7 @@ class DaemonSettings(Struct, frozen=True, kw_only=True):
         str,
         Meta(
             max_length=2_048,
-            description="`smtps://USER:PASSWORD@HOST:465` or `smtp://HOST:587`, for the provider `smtp`.",
+            description="`smtps://USER:PASSWORD@HOST:465` or `smtp://HOST:587`, for `smtp` and `ses`.",
             extra={"secret": True},
         ),
     ] = ""
@@ -198,16 +200,16 @@ class DaemonSettings(Struct, frozen=True, kw_only=True):
             yield f"QUEUE_HTTP_TOKEN: missing; write the token that {host} gave for this queue"
 
     def _sending_faults(self) -> Iterator[str]:
-        needs = {
-            "EMAIL_PROVIDER": self.email_provider in _MAIL and ("email_from",),
-            "EMAIL_PROVIDER=smtp": self.email_provider == "smtp" and ("smtp_url",),
-            f"EMAIL_PROVIDER={self.email_provider}": self.email_provider in _MAIL[1:]
-            and ("email_provider_api_key",),
-            "TWILIO_ACCOUNT_SID": self.twilio_account_sid and ("twilio_auth_token", "twilio_from_e164"),
-            "OUTBOUND_URL": self.outbound_url and ("outbound_token",),
-        }
-        for why, names in needs.items():
-            for name in names or ():
+        needs = [
+            ("EMAIL_PROVIDER", self.email_provider in ("smtp", "ses", "postmark"), ("email_from",)),
+            ("EMAIL_PROVIDER", self.email_provider in ("smtp", "ses"), ("smtp_url",)),
+            ("EMAIL_PROVIDER", self.email_provider == "postmark", ("email_provider_api_key",)),
+            ("EMAIL_PROVIDER", self.email_provider == "outbound", ("outbound_url",)),
+            ("TWILIO_ACCOUNT_SID", self.twilio_account_sid, ("twilio_auth_token", "twilio_from_e164")),
+            ("OUTBOUND_URL", self.outbound_url, ("outbound_token",)),
+        ]
+        for why, holds, names in needs:
+            for name in names if holds else ():
                 if not getattr(self, name):
                     yield f"{name.upper()}: missing; {why} needs it"
         for name in ("outbound_url", "blobs_endpoint"):

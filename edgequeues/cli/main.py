@@ -24,6 +24,7 @@ COMMANDS = {
     "tail": ("edgequeues.cli.read:tail", "Follow a queue as it grows."),
     "push": ("edgequeues.cli.push:push", "Push messages to a work queue."),
     "work": ("edgequeues.cli.work:work", "Run a command for each message of a work queue."),
+    "consume": ("edgequeues.cli.consume:consume", "Run a handler for each event of a queue."),
     "pull": ("edgequeues.cli.pull:pull", "Lease messages of a work queue."),
     "ack": ("edgequeues.cli.pull:ack", "Finish messages that were pulled."),
     "retry": ("edgequeues.cli.pull:retry", "Give up attempts at messages that were pulled."),

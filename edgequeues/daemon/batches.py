@@ -267,7 +267,6 @@ class Batches:
             self._running.pop(id).set()
 
     async def _attempt(self, held: Held, event: SwitchboardEvent) -> Answer:
-        held.began_s = trio.current_time()
         try:
             answer = await self._success(event, await self._handle(held, event))
         except (Exception, SystemExit) as fault:  # of a handler; sys.exit() in one is no reason to leave
@@ -277,14 +276,16 @@ class Batches:
 
     async def _handle(self, held: Held, event: SwitchboardEvent) -> Result:
         """Run the handler, for as long as it may take. Raises TryAgain, and whatever it raises."""
-        budget_s = self._settings.processing_budget_seconds
+        budget_s, began_s = self._settings.processing_budget_seconds, trio.current_time()
         try:
             with trio.move_on_after(budget_s):
                 context = self._parts.context(event, held.message.attempts)
                 return await self._parts.handler.handle(event, context)
             raise TryAgain(f"the handler was not done within {budget_s} s")
         finally:
-            self._parts.metrics.handled_s.observe(trio.current_time() - held.began_s)
+            took_s = trio.current_time() - began_s
+            held.took_ms = round(took_s * 1000)
+            self._parts.metrics.handled_s.observe(took_s)
 
     async def _success(self, event: SwitchboardEvent, result: Result) -> Answer:
         """What to say of a message that was handled. Raises TryAgain, GiveUp where its reply cannot leave."""
@@ -350,9 +351,8 @@ class Batches:
             self._memory.heard(held.event.id)
         if answer.letter is not None and (queue := acked.emitted.get(answer.letter.queue)) is not None:
             self._parts.replies.emitted(queue)
-        took_ms = None if math.isnan(held.began_s) else round((trio.current_time() - held.began_s) * 1000)
         level = "info" if answer.did == "ack" and answer.outcome != "dead" else "warning"
-        fields = held.fields() | {"outcome": answer.outcome, "err": answer.error, "tookMs": took_ms}
+        fields = held.fields() | {"outcome": answer.outcome, "err": answer.error, "tookMs": held.took_ms}
         self._tell(level, "message " + answer.outcome, **fields)
 
     def _tell(self, level: str, msg: str, **fields: Any) -> None:

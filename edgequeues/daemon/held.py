@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -72,7 +71,7 @@ class Held:
         self.event: SwitchboardEvent | None = None
         self.fault: str | None = None
         self.answer: Answer | None = None
-        self.began_s = math.nan
+        self.took_ms: int | None = None  # its handler
         self.settled = trio.Event()
 
     @property

@@ -92,7 +92,11 @@ class HttpQueue:
         found = wire.queue_id(
             await self._ask("GET", f"{self.at.account}/queues", params={"name": name}), name
         )
-        return None if found is None else HttpQueue(self._http, Endpoint(self.at.account, found))
+        return None if found is None else self.other(found)
+
+    def other(self, queue_id: str) -> HttpQueue:
+        """Another queue of the account, by its id."""
+        return HttpQueue(self._http, Endpoint(self.at.account, queue_id))
 
     async def _post(self, path: str, body: bytes) -> Any:
         return await self._ask("POST", self.at.url(path), content=body)

@@ -150,12 +150,26 @@ class DaemonSettings(Struct, frozen=True, kw_only=True):
         str,
         Meta(
             max_length=2_048,
-            description="Where objects get new links: `https://HOST/blobs/SPACE`. Without it, links are used as they "
-            "came.",
+            description="Where objects get new links. Without it, links are used as they came, while they are good.",
         ),
     ] = ""
     blobs_token: Annotated[
         str, Meta(max_length=2_048, description="Token for that.", extra={"secret": True})
+    ] = ""
+    blobs_hosts: Annotated[
+        str,
+        Meta(
+            max_length=2_048,
+            description="Other hosts that objects may be fetched from, with commas: `host` or `host:port`.",
+        ),
+    ] = ""
+    handler_secret: Annotated[
+        str,
+        Meta(
+            max_length=2_048,
+            description="Signs what is posted to a handler that is a URL, as Standard Webhooks has it.",
+            extra={"secret": True},
+        ),
     ] = ""
 
     def __repr__(self) -> str:

@@ -106,4 +106,5 @@ def test_secrets_have_no_flag() -> None:
         "TWILIO_AUTH_TOKEN",
         "OUTBOUND_TOKEN",
         "BLOBS_TOKEN",
+        "HANDLER_SECRET",
     ]

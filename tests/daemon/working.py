@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
+import httpx
 import msgspec
 import trio
 
@@ -20,7 +21,7 @@ from edgequeues.daemon.queue import Patience, open_queue
 from edgequeues.daemon.settings import DaemonSettings
 from edgequeues.events.event import SwitchboardEvent
 
-from .service import DEAD_URL, URL, Service
+from .service import DEAD_URL, URL
 
 Handle = Callable[[SwitchboardEvent, Context], Awaitable[Result | None]]
 
@@ -127,22 +128,28 @@ class Daemon:
 
 @asynccontextmanager
 async def daemon(
-    service: Service,
+    service: httpx.AsyncBaseTransport | None,
     handle: Handle | None = None,
     *,
+    url: str = URL,
+    dead_url: str = DEAD_URL,
+    token: str | None = None,
     replies: Sent | None = None,
     dead: bool = False,
     broken_log: bool = False,
     chance: int = 1,
     **settings: Any,
 ) -> AsyncIterator[Daemon]:
-    """A loop that is not started. dead: dead letters go to the service's other queue."""
+    """A loop that is not started.
+
+    service: None: one that is reached over sockets. dead: dead letters go to the service's other queue.
+    """
     lines, metrics, handled = Lines(broken=broken_log), DaemonMetrics(), Handled(handle)
-    rules = DaemonSettings(queue_http_endpoint=URL, **settings)
+    rules = DaemonSettings(queue_http_endpoint=url, **settings)
     dice, patience = random.Random(chance), Patience()
     async with (
-        open_queue(wire.endpoint(URL), None, transport=service) as queue,
-        open_queue(wire.endpoint(DEAD_URL), None, transport=service) as graves,
+        open_queue(wire.endpoint(url), token, transport=service) as queue,
+        open_queue(wire.endpoint(dead_url), token, transport=service) as graves,
     ):
         parts = Parts(
             queue=queue,
@@ -163,7 +170,9 @@ async def daemon(
         yield Daemon(Batches(parts, rules), handled, lines, metrics)
 
 
-async def drain(service: Service, handle: Handle | None = None, **more: Any) -> Daemon:
+async def drain(
+    service: httpx.AsyncBaseTransport | None, handle: Handle | None = None, **more: Any
+) -> Daemon:
     """Run a daemon until nothing is ready and nothing runs."""
     async with daemon(service, handle, **more) as one:
         await one.batches.run("empty")
@@ -171,7 +180,9 @@ async def drain(service: Service, handle: Handle | None = None, **more: Any) -> 
 
 
 @asynccontextmanager
-async def running(service: Service, handle: Handle | None = None, **more: Any) -> AsyncIterator[Daemon]:
+async def running(
+    service: httpx.AsyncBaseTransport | None, handle: Handle | None = None, **more: Any
+) -> AsyncIterator[Daemon]:
     """A daemon that runs beside the test, and is stopped at the end."""
     async with daemon(service, handle, **more) as one, trio.open_nursery() as nursery:
         nursery.start_soon(one.batches.run)

@@ -1,4 +1,4 @@
-"""The consumer daemon against a queue service that others wrote by Cloudflare's documentation, a process of its own."""
+"""The consumer daemon against a queue service that others wrote from Cloudflare's documentation, as a process."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def serving(folder: Path) -> AsyncIterator[Reference]:
         with trio.fail_after(START_S):
             while True:
                 try:
-                    made = [
+                    inbox, dead = [
                         (await http.post(f"{url}/queues", json={"queue_name": name})).json()["result"][
                             "queue_id"
                         ]
@@ -86,7 +86,7 @@ async def serving(folder: Path) -> AsyncIterator[Reference]:
                     break
                 except httpx.ConnectError:
                     await trio.sleep(0.05)
-        one = Reference(url, *made, captures, http)
+        one = Reference(url, inbox, dead, captures, http)
         await one.post(f"{one.url}/consumers", {"type": "http_pull", "settings": {"max_retries": 9}})
         yield one
 

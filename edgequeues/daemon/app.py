@@ -51,51 +51,16 @@ async def run_daemon(
     `open_handler` raises where there is no such handler.
     """
     log = logger(log_file, level=settings.log_level, redact=redaction.fields, now_ms=_now_ms)
-    metrics, chance = DaemonMetrics(), Random()
+    metrics = DaemonMetrics()
     async with AsyncExitStack() as stack:
         if settings.metrics_enable:
-            try:
-                port = stack.enter_context(metrics.serve(settings.metrics_port))
-            except OSError as error:
-                raise SettingsError(
-                    f"METRICS_PORT: {settings.metrics_port} cannot be had: {error}"
-                ) from error
-            log.info("metrics are served", port=port)
-        try:
-            sender = await stack.enter_async_context(_sender(settings, metrics))
-            downloads = await stack.enter_async_context(_downloads(settings))
-        except ValueError as error:
-            raise SettingsError(str(error)) from error
-        opened = open_handler(
-            spec,
-            logger=log,
-            redact=redaction.text,
-            link=partial(_linked, downloads),
-            secret=settings.handler_secret or None,
-        )
-        handler = await stack.enter_async_context(opened)
-        queue, consumer = await _queue(stack, settings, log)
-        inbox = consumer.queue_name if consumer is not None else ""
-        outbox = Outbox(sender, inbox if until == "stopped" else None)  # a brief run sends what it has itself
-        name = inbox or queue.at.queue
-        parts = Parts(
-            queue=queue,
-            handler=handler,
-            read=check.read,
-            context=Contexts(sender, downloads, _now, log, metrics).of,
-            replies=outbox,
-            redact=redaction.text,
-            log=Log(log),
-            metrics=metrics,
-            now_ms=_now_ms,
-            graves=await _graves(stack, settings, name, chance),
-            chance=chance,
-        )
+            log.info("metrics are served", port=_serve(stack, metrics, settings.metrics_port))
+        parts, outbox, name = await _assemble(stack, settings, spec, until, log, metrics)
         batches, stopping = Batches(parts, settings), trio.Event()
         fault: QueueError | None = None
         async with trio.open_nursery() as nursery:
             signals = await nursery.start(_heed_signals, batches, log)
-            nursery.start_soon(outbox.run, queue, stopping, log)
+            nursery.start_soon(outbox.run, parts.queue, stopping, log)
             log.info("ready", queue=name)
             ready(name)
             try:
@@ -107,6 +72,54 @@ async def run_daemon(
         if fault is not None:
             raise fault
         log.info("stopped")
+
+
+async def _assemble(
+    stack: AsyncExitStack,
+    settings: DaemonSettings,
+    spec: HandlerSpec,
+    until: Until,
+    log: Logger,
+    metrics: DaemonMetrics,
+) -> tuple[Parts, Outbox, str]:
+    """All that the loop works with, and the name of the queue. What is here is looked at before anything is asked."""
+    try:
+        sender = await stack.enter_async_context(_sender(settings, metrics))
+        downloads = await stack.enter_async_context(_downloads(settings))
+    except ValueError as error:
+        raise SettingsError(str(error)) from error
+    opened = open_handler(
+        spec,
+        logger=log,
+        redact=redaction.text,
+        link=partial(_linked, downloads),
+        secret=settings.handler_secret or None,
+    )
+    handler = await stack.enter_async_context(opened)
+    queue, consumer = await _queue(stack, settings, log)
+    inbox = consumer.queue_name if consumer is not None else ""
+    outbox = Outbox(sender, inbox if until == "stopped" else None)  # a brief run sends what it has itself
+    name = inbox or queue.at.queue
+    parts = Parts(
+        queue=queue,
+        handler=handler,
+        read=check.read,
+        context=Contexts(sender, downloads, _now, log, metrics).of,
+        replies=outbox,
+        redact=redaction.text,
+        log=Log(log),
+        metrics=metrics,
+        now_ms=_now_ms,
+        graves=await _graves(stack, settings, name, log),
+    )
+    return parts, outbox, name
+
+
+def _serve(stack: AsyncExitStack, metrics: DaemonMetrics, port: int) -> int:
+    try:
+        return stack.enter_context(metrics.serve(port))
+    except OSError as error:
+        raise SettingsError(f"METRICS_PORT: {port} cannot be had: {error}; write a free one, or 0") from error
 
 
 class Outbox:
@@ -200,15 +213,13 @@ async def _reached(call: Callable[[], Awaitable[T]], log: Logger) -> T:
             await trio.sleep(patience.pause_s(failures, error, chance))
 
 
-async def _graves(
-    stack: AsyncExitStack, settings: DaemonSettings, source: str, chance: Random
-) -> Graves | None:
+async def _graves(stack: AsyncExitStack, settings: DaemonSettings, source: str, log: Logger) -> Graves | None:
     if not settings.queue_dlq_endpoint:
         return None
     at = wire.endpoint(settings.queue_dlq_endpoint)
     queue = await stack.enter_async_context(open_queue(at, settings.queue_http_token))
-    await queue.resolve()
-    return Graves(queue, source, now_ms=_now_ms, patience=Patience(), chance=chance)
+    await _reached(queue.resolve, log)
+    return Graves(queue, source, now_ms=_now_ms, patience=Patience(), chance=Random())
 
 
 def _sender(settings: DaemonSettings, metrics: DaemonMetrics) -> AbstractAsyncContextManager[Sender]:

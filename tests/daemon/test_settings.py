@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from edgequeues.daemon.settings import SettingsError, load, settings
+from edgequeues.daemon.settings import SettingsError, load, settings, settings_table
 
 from .service import URL
 
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "consumer-daemon.md"
 GOOD = {"QUEUE_HTTP_ENDPOINT": URL, "QUEUE_HTTP_TOKEN": "s3cret"}
 
 
@@ -108,3 +111,11 @@ def test_secrets_have_no_flag() -> None:
         "BLOBS_TOKEN",
         "HANDLER_SECRET",
     ]
+
+
+def test_the_table_in_the_guide_is_the_one_made_from_the_fields() -> None:
+    _, _, rest = GUIDE.read_text().partition("<!-- settings -->\n")
+    table, end, _ = rest.partition("<!-- /settings -->")
+    assert end
+    assert table == settings_table()
+    assert all(one.help.endswith(".") for one in settings())

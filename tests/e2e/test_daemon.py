@@ -79,7 +79,7 @@ async def test_cd_s01_what_a_killed_daemon_had_not_acked_comes_again_and_the_res
     runs = Counter(one[0] for one in box.trace())
     assert {number for number, count in runs.items() if count == 2} == {8, 9, 10}
     assert set(runs) == {*range(1, 33)}
-    attempts = {number: attempt for number, attempt in box.trace()[10:]}
+    attempts = {number: attempt for number, attempt in box.trace()[10:]}  # noqa: C416
     assert attempts == dict.fromkeys(range(8, 33), 2)
 
 

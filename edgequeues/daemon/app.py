@@ -47,7 +47,7 @@ async def run_daemon(
 ) -> None:
     """Handle the messages of a queue until SIGTERM or SIGINT, or as `until` says.
 
-    ready: called with the name of the queue, once it can be pulled. Raises SettingsError, QueueError, and what
+    ready: called with the name of the queue, just before the first pull. Raises SettingsError, QueueError, and what
     `open_handler` raises where there is no such handler.
     """
     log = logger(log_file, level=settings.log_level, redact=redaction.fields, now_ms=_now_ms)

@@ -15,6 +15,7 @@ import msgspec
 import trio
 from msgspec import Struct
 
+from edgequeues.core import jsontext
 from edgequeues.daemon import held as holding
 from edgequeues.daemon.answering import Answering
 from edgequeues.daemon.contract import Context, GiveUp, Handler, Reply, Result, TryAgain
@@ -271,6 +272,10 @@ class Batches:
             answer = await self._success(event, await self._handle(held, event))
         except (Exception, SystemExit) as fault:  # of a handler; sys.exit() in one is no reason to leave
             return await self._failed(held, fault)
+        except BaseExceptionGroup as faults:
+            if faults.subgroup((trio.Cancelled, KeyboardInterrupt)) is not None:
+                raise
+            return await self._failed(held, faults)
         self._memory.remember(event.id, answer if answer.letter or answer.result else None)
         return answer
 
@@ -289,14 +294,14 @@ class Batches:
 
     async def _success(self, event: SwitchboardEvent, result: Result) -> Answer:
         """What to say of a message that was handled. Raises TryAgain, GiveUp where its reply cannot leave."""
-        artifacts = {"artifacts": msgspec.to_builtins(result.artifacts)} if result.artifacts else None
+        artifacts = _json({"artifacts": result.artifacts}) if result.artifacts else None
         if result.reply is None:
             return msgspec.structs.replace(ACK, result=artifacts)
         replies = self._parts.replies
         if self._ours and replies.outbox is not None:
             body, key = replies.letter(event, result.reply)
             return msgspec.structs.replace(
-                ACK, result=artifacts, letter=Letter(replies.outbox, msgspec.to_builtins(body), key)
+                ACK, result=artifacts, letter=Letter(replies.outbox, _json(body), key)
             )
         with trio.move_on_after(self._settings.processing_budget_seconds):
             await replies.send(event, result.reply)
@@ -317,8 +322,7 @@ class Batches:
         if delay_s is None:
             rule = self._settings.on_error
             delay_s = None if rule == "backoff" else held.left_s if rule == "timeout" else float(rule)
-        whole_s = None if delay_s is None else min(max(math.ceil(delay_s), 0), DELAY_S_MAX)
-        return Answer(did="retry", outcome="retried", delay_s=whole_s, error=error)
+        return Answer(did="retry", outcome="retried", delay_s=_whole_s(delay_s), error=error)
 
     async def _dead(self, held: Held, reason: Reason, error: str) -> Answer:
         """Make a dead letter; where nothing takes it, the message comes again, and the service's own rules hold."""
@@ -357,3 +361,15 @@ class Batches:
 
     def _tell(self, level: str, msg: str, **fields: Any) -> None:
         self._parts.log.tell(level, msg, **fields)
+
+
+def _json(value: object) -> bytes:
+    return jsontext.write(msgspec.to_builtins(value))
+
+
+def _whole_s(delay_s: float | None) -> int | None:
+    """A delay as it can be said. What a handler gave may be no number that can."""
+    try:
+        return None if delay_s is None else min(max(math.ceil(delay_s), 0), DELAY_S_MAX)
+    except (TypeError, ValueError, OverflowError):
+        return None

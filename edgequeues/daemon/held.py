@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-import msgspec
 import trio
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from edgequeues.daemon.contract import Failure
 from edgequeues.daemon.wire import Answers, Emit, Message, Retry
@@ -21,15 +20,15 @@ _RANK = {"high": 1, "normal": 2, "low": 3}
 
 
 class Letter(Struct, frozen=True):
-    """A reply that leaves with the ack. queue: the name of the outbox. key: under which it is pushed once."""
+    """A reply that leaves with the ack. queue: name of the outbox. body: JSON. key: under which it is pushed once."""
 
     queue: str
-    body: Any
+    body: bytes
     key: str
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What to say of one message. delay_s: of a retry; None: as the consumer has it.
+    """What to say of one message. delay_s: of a retry; None: as the consumer has it. result: JSON.
 
     outcome: what became of it. A dead letter that was pushed elsewhere is acked.
     """
@@ -38,17 +37,17 @@ class Answer(Struct, frozen=True, kw_only=True):
     outcome: Outcome
     delay_s: int | None = None
     error: str | None = None
-    result: Any = None
+    result: bytes | None = None
     letter: Letter | None = None
 
     @property
     def size(self) -> int:
         """Its bytes on the wire, about."""
-        extra = (self.result, self.letter and self.letter.body)
         return (
             300
             + len(self.error or "")
-            + sum(len(msgspec.json.encode(one)) for one in extra if one is not None)
+            + len(self.result or b"")
+            + (len(self.letter.body) if self.letter else 0)
         )
 
 
@@ -109,9 +108,9 @@ def answers(some: Iterable[Held], *, ours: bool) -> Answers:
         if answer.error is not None and answer.did != "ack":
             said.errors[lease] = answer.error
         if answer.result is not None:
-            said.results[lease] = answer.result
+            said.results[lease] = Raw(answer.result)
         if (letter := answer.letter) is not None:
-            said.emit.append(Emit(lease, letter.queue, letter.body, letter.key))
+            said.emit.append(Emit(lease, letter.queue, Raw(letter.body), letter.key))
     return said
 
 
@@ -119,9 +118,13 @@ def error(fault: BaseException) -> tuple[BaseException, str]:
     """What a handler raised, without the groups around it, and how that is told."""
     while isinstance(fault, BaseExceptionGroup) and len(fault.exceptions) == 1:
         fault = fault.exceptions[0]
+    try:
+        said = str(fault)
+    except Exception:  # of an exception of the handler's own making
+        said = ""
     if isinstance(fault, Failure):
-        return fault, short(f"{fault.code}: {fault}" if str(fault) else fault.code)
-    return fault, short(f"{Failure.code}: {type(fault).__name__}: {fault}")
+        return fault, short(f"{fault.code}: {said}" if said else fault.code)
+    return fault, short(f"{Failure.code}: {type(fault).__name__}: {said}")
 
 
 def short(text: str) -> str:

@@ -243,7 +243,7 @@ _REMEDIES = {
 
 
 def pulled(answer: Any) -> Pulled:
-    """The answer to a pull. Messages without a lease, of which nothing can be said, are left out."""
+    """The answer to a pull. Messages without a lease that can be said again are left out."""
     answer = answer if isinstance(answer, dict) else {}
     metadata = _dict(answer.get("metadata"))
     messages = [
@@ -251,6 +251,10 @@ def pulled(answer: Any) -> Pulled:
     ]
     ours = _dict(metadata.get("metrics")).get("edgequeues") == 1
     return Pulled(messages, ours=ours)
+
+
+def _is_lease(lease: Any) -> bool:
+    return isinstance(lease, str) and lease.isascii()
 
 
 def _message(one: dict[str, Any]) -> Message:

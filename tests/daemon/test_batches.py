@@ -146,6 +146,61 @@ async def test_a_handler_that_leaves_the_program_has_failed_only() -> None:
     assert service.acked == [service.left[0].id.replace("1", "2")]
 
 
+class Mute(Exception):
+    """Cannot even be told."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("not a word")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Mute(),
+        TryAgain("later", delay_s=float("nan")),
+        TryAgain("later", delay_s=float("inf")),
+        TryAgain("later", delay_s=-1),
+        BaseExceptionGroup("of a nursery", [SystemExit(1)]),
+        ExceptionGroup("of a nursery", [ValueError("one"), ValueError("two")]),
+        ValueError("\ud800"),
+        GiveUp("\ud800"),
+    ],
+    ids=lambda fault: type(fault).__name__,
+)
+@pytest.mark.parametrize("ours", [True, False])
+async def test_whatever_a_handler_raises_the_others_are_handled(fault: BaseException, ours: bool) -> None:
+    service = service_with(3, ours=ours)
+
+    async def raises(one: SwitchboardEvent, ctx: Context) -> None:
+        if number(one) == 2:
+            raise fault
+
+    one = await drain(service, raises, dead=True)
+    assert {1, 3} <= set(one.handled.ended)
+    assert [
+        retry.get("delay_seconds", 0) >= 0 for body in service.asked("ack") for retry in body["retries"]
+    ] in (
+        [],
+        [True],
+    )
+
+
+@pytest.mark.parametrize("ours", [True, False])
+async def test_whatever_a_handler_gives_the_others_are_handled(ours: bool) -> None:
+    service, replies = service_with(4, ours=ours), Sent("inbox-outbox")
+
+    async def odd(one: SwitchboardEvent, ctx: Context) -> Any:
+        if number(one) == 2:
+            return Result(artifacts=[Artifact(kind="note", note="\ud800")])
+        if number(one) == 3:
+            return Result(artifacts=[object()])  # type: ignore[list-item]
+        return "text" if number(one) == 4 else Result(reply=EmailReply(text="\ud800"))
+
+    await drain(service, odd, replies=replies)
+    assert {1, 2} <= {int(id, 16) for id in service.acked}
+    assert len(service.left) == 2
+
+
 async def test_a_raising_handler_ends_in_the_dlq_after_the_last_attempt_on_a_server_of_ours() -> None:
     service = service_with(1, ours=True)
     async with running(service, fails, queue_max_attempts=3, on_error="1") as one:

@@ -1,0 +1,86 @@
+"""What a handler is given beside the event: downloads, sending, a logger, metrics and the time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from itertools import count
+from typing import Any
+
+from edgequeues.daemon.contract import Context, Download, EmailReply, Metrics, Reply, SmsReply
+from edgequeues.daemon.downloads import Downloads
+from edgequeues.daemon.outbox import Sends, outgoing
+from edgequeues.events.event import BlobRef, SwitchboardEvent
+
+
+class Contexts:
+    """Makes the context of each attempt. clock_now: the time in UTC. logger: structlog's, or one like it."""
+
+    def __init__(
+        self,
+        sender: Sends,
+        downloads: Downloads,
+        clock_now: Callable[[], datetime],
+        logger: Any,
+        metrics: Metrics,
+    ) -> None:
+        self._sender = sender
+        self._downloads = downloads
+        self._clock_now = clock_now
+        self._logger = logger
+        self._metrics = metrics
+
+    def of(self, event: SwitchboardEvent, attempt: int) -> Context:
+        """The context of one attempt to handle an event. attempt: from 1."""
+        return _Context(
+            event,
+            attempt,
+            sender=self._sender,
+            downloads=self._downloads,
+            clock_now=self._clock_now,
+            logger=self._logger.bind(eventId=event.id, source=event.source, attempt=attempt),
+            metrics=self._metrics,
+        )
+
+
+class _Context:
+    """See `contract.Context`."""
+
+    def __init__(
+        self,
+        event: SwitchboardEvent,
+        attempt: int,
+        *,
+        sender: Sends,
+        downloads: Downloads,
+        clock_now: Callable[[], datetime],
+        logger: Any,
+        metrics: Metrics,
+    ) -> None:
+        self.attempt = attempt
+        self.logger = logger
+        self.metrics = metrics
+        self._event = event
+        self._sender = sender
+        self._downloads = downloads
+        self._clock_now = clock_now
+        self._calls = count(1)
+
+    def now(self) -> datetime:
+        return self._clock_now()
+
+    def download(
+        self, ref: BlobRef, *, start: int = 0, end: int | None = None
+    ) -> AbstractAsyncContextManager[Download]:
+        return self._downloads.open(ref, start=start, end=end)
+
+    async def send_email(self, reply: EmailReply) -> None:
+        await self._send(reply)
+
+    async def send_sms(self, reply: SmsReply) -> None:
+        await self._send(reply)
+
+    async def _send(self, reply: Reply) -> None:
+        """The n-th call of every attempt has the same key, so that the receiver can know a repeat."""
+        await self._sender.send(outgoing(self._event, reply, call=str(next(self._calls))))

@@ -1,0 +1,1 @@
+"""How replies leave: what may be sent at all, the mail as text, and the providers that take it."""

@@ -19,7 +19,10 @@ settings.load_profile("untimed")
 
 T = TypeVar("T")
 
-REAL_TIME = {Path(__file__).parent / folder for folder in ("blobs", "conformance", "e2e", "workers")}
+REAL_TIME = {
+    Path(__file__).parent / name
+    for name in ("blobs", "conformance", "e2e", "workers", "daemon/test_smtp.py", "daemon/test_download_sockets.py")
+}
 
 
 def virtual(
@@ -44,5 +47,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             function = function.hypothesis.inner_test
         if not iscoroutinefunction(function):
             continue
-        run = virtual if REAL_TIME.isdisjoint(item.path.parents) else trio.run
+        run = virtual if REAL_TIME.isdisjoint([item.path, *item.path.parents]) else trio.run
         item.add_marker(pytest.mark.trio(run=run), append=False)

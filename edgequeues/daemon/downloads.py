@@ -25,6 +25,7 @@ CONNECTIONS_MAX = 100
 MARGIN = timedelta(seconds=5)  # a link that ends sooner is made anew at once
 
 _RANGE: Final = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+)")
+_HOST: Final = re.compile(r"[\w.:\[\]-]+")
 _ENDED: Final = frozenset({403, 404, 410})  # what a link that has ended, or leads nowhere, is answered with
 
 
@@ -163,7 +164,7 @@ class _Object:
     async def begin(self) -> None:
         """Have the first answer. Raises TryAgain, GiveUp."""
         self._url = await self._downloads.link(self._ref)
-        while self._stream is None:
+        while self.size < 0:
             try:
                 await self._open()
             except Unreachable as fault:
@@ -213,10 +214,13 @@ class _Object:
             self._url = await self._downloads.renewed(self._ref)
         response = await self._downloads.get(self._url, self._at, self._end, self._etag)
         if response.status_code in _ENDED and not is_new:
-            await response.aclose()
+            await _close(response)
             self._url = await self._downloads.renewed(self._ref)
             response = await self._downloads.get(self._url, self._at, self._end, self._etag)
-        self._stream = EventStream(response, _unreachable)
+        if response.status_code in (200, 206):
+            self._stream = EventStream(response, _unreachable)
+        else:
+            await _close(response)
         size = self._judge(response)
         if self.size not in (-1, size):
             raise TryAgain("an object changed its size while it was read")
@@ -269,12 +273,17 @@ async def open_downloads(
         yield Downloads(client, now, endpoint=endpoint, token=token, hosts=hosts)
 
 
+async def _close(response: httpx.Response) -> None:
+    with trio.CancelScope(shield=True):
+        await response.aclose()
+
+
 def _listed(host: str) -> tuple[str, int]:
     try:
         url = httpx.URL(f"https://{host}/")
     except httpx.InvalidURL:
         url = httpx.URL("")
-    if not url.host or url.path != "/" or url.userinfo:
+    if not url.host or not _HOST.fullmatch(host):
         raise ValueError(f"BLOBS_HOSTS lists {host!r}, which is no host; write r2.example.com, or host:port")
     return _origin(url)
 

@@ -29,7 +29,7 @@ ACK_S_MAX = 10.0  # that acks go on when all else has stopped
 DELAY_S_FIRST, DELAY_S_MAX = 5, 3_600  # before a reply is tried again, where the provider does not say
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_-]+(?:[.:][A-Za-z0-9_-]+)*")
-_MESSAGE_ID: Final = re.compile(r"<[^<>\s\x00-\x20\x7f-\uffff]+>")
+_MESSAGE_ID: Final = re.compile(r"<[!-;=?-~]+>")
 _ANSWERED: Final = re.compile(r"re\s*(?:\[\d+\])?\s*:", re.IGNORECASE)
 
 

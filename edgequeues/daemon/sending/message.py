@@ -5,53 +5,85 @@ from __future__ import annotations
 import hashlib
 import re
 from datetime import datetime
-from email.headerregistry import BaseHeader, HeaderRegistry, UnstructuredHeader
+from email.header import Header
+from email.headerregistry import BaseHeader, HeaderRegistry
 from email.message import EmailMessage
 from email.policy import SMTP, Policy
 from email.utils import format_datetime, parseaddr
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from edgequeues.daemon.contract import EmailReply, GiveUp
 from edgequeues.daemon.outbox import Outgoing, message_ids
 from edgequeues.daemon.sending.policy import CONTROLS, is_address
 
 LOCAL_CHARS_MAX = 150  # of our message ids
+PLAIN_CHARS_MAX = 66  # of a subject on one line
 
 _LOCAL: Final = re.compile(r"[A-Za-z0-9_~-]+(?:\.[A-Za-z0-9_~-]+)*")
 
 
-class _MessageIds(UnstructuredHeader, BaseHeader):
-    """Message ids, one a line: the standard library would break a long one up into encoded words."""
+class _Verbatim(BaseHeader):
+    """A header's text as it is given. The library's own classes decode what looks like an encoded word, even to line
+    breaks, and fold it as if it had never been checked.
+    """
+
+    @classmethod
+    def parse(cls, value: str, kwds: dict[str, Any]) -> None:
+        kwds["parse_tree"] = None
+        kwds["decoded"] = value
+
+
+class _Words(_Verbatim):
+    """Text for people: as it is, or as encoded words, RFC 2047."""
+
+    max_count = 1
+
+    def fold(self, *, policy: Policy) -> str:
+        text = str(self)
+        plain = text.isascii() and "=?" not in text and len(text) <= PLAIN_CHARS_MAX
+        folded = (
+            text if plain else Header(text, "utf-8", header_name=self.name).encode(linesep=policy.linesep)
+        )
+        return f"{self.name}: {folded}{policy.linesep}"
+
+
+class _MessageIds(_Verbatim):
+    """Message ids, one a line: the library would break a long one up into encoded words."""
+
+    max_count = 1
 
     def fold(self, *, policy: Policy) -> str:
         return f"{self.name}: {(policy.linesep + ' ').join(str(self).split())}{policy.linesep}"
 
 
 _HEADERS: Final = HeaderRegistry()
+_HEADERS.map_to_type("subject", _Words)
 for _name in ("message-id", "in-reply-to", "references"):
     _HEADERS.map_to_type(_name, _MessageIds)
 _POLICY: Final = SMTP.clone(header_factory=_HEADERS, cte_type="7bit")
 
 
 class Mailbox(NamedTuple):
-    """Who a mail is from. name: "" if there is none."""
+    """Who a mail is from. name: "" if there is none. address: its domain is as DNS has it."""
 
     name: str
     address: str
 
     @property
     def domain(self) -> str:
-        """What is after the @, as DNS has it."""
-        return ascii_domain(self.address).rpartition("@")[2]
+        """What is after the @."""
+        return self.address.rpartition("@")[2]
 
 
 def mailbox(text: str, setting: str) -> Mailbox:
     """`name@example.com` or `Name <name@example.com>`. Raises ValueError that names the setting."""
     name, address = parseaddr(text)
-    if not is_address(address) or CONTROLS.search(text):
-        raise ValueError(f"{setting} is not a mail address; expected something like Shop <shop@example.com>")
-    ascii_domain(address)
-    return Mailbox(name, ascii_domain(address))
+    try:
+        if is_address(address) and not CONTROLS.search(text):
+            return Mailbox(name, ascii_domain(address))
+    except ValueError:
+        pass
+    raise ValueError(f"{setting} is not a mail address; expected something like Shop <shop@example.com>")
 
 
 def ascii_domain(address: str) -> str:

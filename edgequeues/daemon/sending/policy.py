@@ -24,6 +24,8 @@ _ADDRESS: Final = re.compile(
 
 def is_address(text: str) -> bool:
     """Is this one bare mail address that can stand in a header?"""
+    if "=?" in text:  # the beginning of an encoded word, in which anything may hide
+        return False
     return len(text) <= 320 and _ADDRESS.fullmatch(text) is not None and CONTROLS.search(text) is None
 
 

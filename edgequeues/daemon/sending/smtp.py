@@ -52,6 +52,10 @@ def server(url: str) -> Server:
             "smtp://user:password@mail.example.com:587, with %40 for an @ in the user's name"
         )
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    if not (user + password).isascii():
+        raise ValueError(
+            "SMTP_URL has a user name or a password beyond ASCII, which no login of SMTP can say"
+        )
     return Server(parts.scheme, parts.hostname, port or _PORTS[parts.scheme], user, password)
 
 
@@ -110,16 +114,16 @@ class _Talk:
     def send(self, sender: str, to: list[str], text: bytes) -> None:
         """Raises as `SmtpPost.send`. What the server says in words is not told: it may hold an address."""
         try:
-            self._smtp = self._connect()
-            if self._cut:  # given up meanwhile
-                return
+            smtp = self._connect()
             try:
-                self._greet(self._smtp)
-                self._hand_over(self._smtp, sender, to, text)
+                if self._cut:  # given up meanwhile
+                    return
+                self._greet(smtp)
+                self._hand_over(smtp, sender, to, text)
                 with suppress(smtplib.SMTPException, OSError):  # the mail was taken
-                    self._smtp.quit()
+                    smtp.quit()
             finally:
-                self._smtp.close()
+                smtp.close()
         except smtplib.SMTPResponseException as error:
             raise _fault(error) from None
         except smtplib.SMTPNotSupportedError:
@@ -132,10 +136,15 @@ class _Talk:
             ) from None
 
     def _connect(self) -> smtplib.SMTP:
+        """The constructors of these wait for the server's first words, so they are made known before they run."""
         host, port = self._at.host, self._at.port
         if self._at.scheme == "smtps":
-            return smtplib.SMTP_SSL(host, port, timeout=self._timeout_s, context=self._tls)
-        return smtplib.SMTP(host, port, timeout=self._timeout_s)
+            secured = self._smtp = smtplib.SMTP_SSL.__new__(smtplib.SMTP_SSL)
+            smtplib.SMTP_SSL.__init__(secured, host, port, timeout=self._timeout_s, context=self._tls)
+            return secured
+        plain = self._smtp = smtplib.SMTP.__new__(smtplib.SMTP)
+        smtplib.SMTP.__init__(plain, host, port, timeout=self._timeout_s)
+        return plain
 
     def _greet(self, smtp: smtplib.SMTP) -> None:
         smtp.ehlo_or_helo_if_needed()

@@ -5,6 +5,7 @@ Twilio has no idempotency key for messages: one whose answer was lost is sent ag
 
 from __future__ import annotations
 
+import base64
 import re
 from typing import Any, Final
 
@@ -22,7 +23,8 @@ class TwilioPost:
     def __init__(self, api: Api, account: str, token: str, number: str) -> None:
         self._api = api
         self._path = f"/2010-04-01/Accounts/{account}/Messages.json"
-        self._auth = (account, token)
+        login = base64.b64encode(f"{account}:{token}".encode()).decode()
+        self._headers = {"authorization": f"Basic {login}"}
         self._number = number
 
     async def send(self, outgoing: Outgoing) -> None:
@@ -32,4 +34,4 @@ class TwilioPost:
         form: dict[str, Any] = {"To": reply.to, "From": self._number, "Body": reply.body}
         if reply.media_urls:
             form["MediaUrl"] = reply.media_urls
-        await self._api.post("sms", self._path, code="code", data=form, auth=self._auth)
+        await self._api.post("sms", self._path, code="code", data=form, headers=self._headers)

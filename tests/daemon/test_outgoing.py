@@ -176,7 +176,7 @@ def test_nothing_in_an_event_or_a_reply_adds_a_header(
     assert set(parsed.keys()) <= HEADERS
     assert len(set(parsed.keys())) == len(parsed.keys())
     to_whom = [one.addr_spec.encode("utf-8", "surrogateescape").decode() for one in parsed["To"].addresses]
-    assert to_whom == recipients(email_of(it))
+    assert to_whom == recipients(email_of(it), SHOP)
     assert max(map(len, raw.split(b"\r\n"))) <= 998
     assert raw.count(b"\n") == raw.count(b"\r\n")
 
@@ -201,6 +201,22 @@ def test_nothing_in_an_entry_of_the_outbox_adds_a_header(in_reply_to: str, refer
     except GiveUp:
         return
     assert set(message_from_bytes(raw, policy=policy.SMTP).keys()) <= HEADERS
+
+
+def test_a_mail_to_many_and_from_a_name_beyond_ascii_arrives_with_all_of_them() -> None:
+    to = [f"{'x' * 60}{number}@{'y' * 60}.example.org" for number in range(50)]
+    shop = mailbox('"M\u00fcllers \u0026 S\u00f6hne, Shop" <shop@example.com>', "EMAIL_FROM")
+    raw = build(outgoing(mailed(), EmailReply(to=to, text="x")), shop, None, NOON).as_bytes()
+    parsed = message_from_bytes(raw, policy=policy.SMTP)
+    assert [one.addr_spec for one in parsed["To"].addresses] == to
+    assert [(one.display_name, one.addr_spec) for one in parsed["From"].addresses] == [
+        ("M\u00fcllers \u0026 S\u00f6hne, Shop", "shop@example.com")
+    ]
+
+
+def test_a_reply_to_ourselves_would_be_answered_for_ever_and_is_given_up() -> None:
+    with pytest.raises(GiveUp, match="EMAIL_FROM"):
+        build(outgoing(mailed(), EmailReply(to=["Shop@Example.com"], text="x")), SHOP, None, NOON)
 
 
 def test_a_subject_arrives_as_it_was_written() -> None:

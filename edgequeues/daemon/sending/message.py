@@ -95,12 +95,15 @@ def ascii_domain(address: str) -> str:
         raise ValueError("a mail address has a domain that DNS cannot have") from None
 
 
-def recipients(reply: EmailReply) -> list[str]:
-    """Whom a mail goes to, as SMTP is told. Raises GiveUp."""
+def recipients(reply: EmailReply, sender: Mailbox) -> list[str]:
+    """Whom a mail goes to, as SMTP is told. Raises GiveUp, also where one of them is us, who might answer again."""
     try:
-        return [ascii_domain(one) for one in reply.to]
+        to = [ascii_domain(one) for one in reply.to]
     except ValueError as error:
         raise GiveUp(f"the reply cannot be sent: {error}") from None
+    if sender.address.lower() in map(str.lower, to):
+        raise GiveUp("the reply would go to EMAIL_FROM itself, where it may come in as the next event")
+    return to
 
 
 def message_id(outgoing: Outgoing, domain: str) -> str:
@@ -126,7 +129,7 @@ def build(outgoing: Outgoing, sender: Mailbox, reply_to: Mailbox | None, date: d
     """The mail. Raises GiveUp where a header cannot hold what it should."""
     reply = outgoing.reply
     assert isinstance(reply, EmailReply)
-    to = recipients(reply)
+    to = recipients(reply, sender)
     international = not "".join([sender.address, *to]).isascii()
     mail = EmailMessage(_POLICY.clone(utf8=True) if international else _POLICY)
     try:

@@ -31,7 +31,7 @@ class PostmarkPost:
         headers = {"X-PM-KeepID": "true", **message.thread_headers(outgoing, self._sender.domain)}
         body: dict[str, Any] = {
             "From": message.shown(self._sender),
-            "To": ", ".join(message.recipients(reply)),
+            "To": ", ".join(message.recipients(reply, self._sender)),
             "Subject": reply.subject or "",
             "Headers": [{"Name": name, "Value": value} for name, value in headers.items()],
         }

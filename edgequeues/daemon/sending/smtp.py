@@ -85,7 +85,7 @@ class SmtpPost:
         assert isinstance(outgoing.reply, EmailReply)
         mail = message.build(outgoing, self._sender, self._reply_to, self._now())
         talk = _Talk(self._at, self._tls, self._timeout_s)
-        to, text = message.recipients(outgoing.reply), mail.as_bytes()
+        to, text = message.recipients(outgoing.reply, self._sender), mail.as_bytes()
         try:
             await trio.to_thread.run_sync(
                 talk.send, self._sender.address, to, text, abandon_on_cancel=True, limiter=self._limiter

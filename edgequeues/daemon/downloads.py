@@ -13,7 +13,7 @@ import httpx
 import trio
 
 from edgequeues.client.errors import Unreachable
-from edgequeues.client.http import EventStream
+from edgequeues.client.http import BEARER_TOKEN, EventStream
 from edgequeues.daemon.contract import Download, GiveUp, TryAgain
 from edgequeues.daemon.sending.api import address, fetch
 from edgequeues.events.event import BlobRef
@@ -49,6 +49,8 @@ class Downloads:
         self._now = now
         self._endpoint = endpoint or None
         self._token = token or None
+        if self._token and not BEARER_TOKEN.fullmatch(self._token):
+            raise ValueError("BLOBS_TOKEN holds a space, a line break or another character that no token has")
         self._allowed = {_listed(host) for host in hosts}
         if self._endpoint:
             self._allowed.add(_origin(address(self._endpoint, "BLOBS_ENDPOINT")))
@@ -115,10 +117,8 @@ class Downloads:
             url = httpx.URL(text)
         except httpx.InvalidURL:
             raise GiveUp("the link to an object is not a URL") from None
-        if url.userinfo or url.scheme not in (
-            "http",
-            "https",
-        ):  # a name and a password would be sent as credentials
+        # A name and a password would be sent as credentials.
+        if url.userinfo or url.scheme not in ("http", "https"):
             raise GiveUp("the link to an object is not a plain http or https URL")
         if _origin(url) not in self._allowed:
             raise GiveUp(

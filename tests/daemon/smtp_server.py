@@ -68,8 +68,10 @@ class _Anywhere(Controller):
 
 
 @contextmanager
-def mail_server(*, authority: trustme.CA | None = None, login: bool = False) -> Iterator[Mails]:
-    """A server that offers STARTTLS where there is an authority, and wants a login where it is said."""
+def mail_server(
+    *, authority: trustme.CA | None = None, login: bool = False, from_the_start: bool = False
+) -> Iterator[Mails]:
+    """A server that wants a login where it is said, and has TLS where there is an authority."""
     mails = Mails()
     tls = None
     if authority is not None:
@@ -79,7 +81,8 @@ def mail_server(*, authority: trustme.CA | None = None, login: bool = False) -> 
         mails,
         hostname="127.0.0.1",
         port=0,
-        tls_context=tls,
+        tls_context=None if from_the_start else tls,
+        ssl_context=tls if from_the_start else None,
         authenticator=mails.judge,
         auth_required=login,
         auth_require_tls=authority is not None,

@@ -308,6 +308,19 @@ async def test_a_list_of_hosts_that_cannot_be_is_refused_at_the_start(host: str)
             pass
 
 
+@pytest.mark.parametrize(
+    ("setting", "endpoint", "token"),
+    [("BLOBS_ENDPOINT", "queues.example.com", "t"), ("BLOBS_TOKEN", ENDPOINT, "secret\r\nx: y")],
+)
+async def test_an_endpoint_that_cannot_be_asked_is_refused_at_the_start(
+    setting: str, endpoint: str, token: str
+) -> None:
+    with pytest.raises(ValueError, match=setting) as raised:
+        async with open_downloads(endpoint=endpoint, token=token):
+            pass
+    assert "secret" not in str(raised.value)
+
+
 async def test_more_than_a_handler_wants_at_once_is_not_read() -> None:
     store = Store()
     async with downloading(store) as downloads, downloads.open(ref()) as download:

@@ -123,6 +123,29 @@ async def test_starttls_is_used_where_it_is_offered_and_the_certificate_is_check
     assert (mails.secured, mails.logins) == ([True], [USER])
 
 
+async def test_smtps_is_tls_from_the_start() -> None:
+    authority = trustme.CA()
+    with mail_server(authority=authority, from_the_start=True) as mails:
+        async with sending(f"smtps://127.0.0.1:{mails.port}", trusting(authority)) as sender:
+            await sender.send(answer())
+        async with sending(f"smtps://127.0.0.1:{mails.port}") as sender:
+            with pytest.raises(TryAgain, match="SMTP_URL"):
+                await sender.send(answer())
+    assert len(mails.raw) == 1
+
+
+async def test_a_server_elsewhere_without_starttls_gets_nothing_unless_it_is_said() -> None:
+    """0.0.0.0 is this machine too, but not by an address that says so."""
+    with mail_server() as mails:
+        async with sending(f"smtp://0.0.0.0:{mails.port}") as sender:
+            with pytest.raises(TryAgain, match="STARTTLS"):
+                await sender.send(answer())
+        assert mails.raw == []
+        async with sending(f"smtp+insecure://0.0.0.0:{mails.port}") as sender:
+            await sender.send(answer())
+    assert mails.secured == [False]
+
+
 async def test_a_login_that_is_not_taken_is_given_up_and_not_shown() -> None:
     authority = trustme.CA()
     with mail_server(authority=authority, login=True) as mails:

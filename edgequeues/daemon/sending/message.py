@@ -23,8 +23,9 @@ _LOCAL: Final = re.compile(r"[A-Za-z0-9_~-]+(?:\.[A-Za-z0-9_~-]+)*")
 
 
 class _Verbatim(BaseHeader):
-    """A header's text as it is given. The library's own classes decode what looks like an encoded word, even to line
-    breaks, and fold it as if it had never been checked.
+    """A header's text as it is given.
+
+    The library's own classes decode what looks like an encoded word, and write out the line breaks that were in it.
     """
 
     @classmethod

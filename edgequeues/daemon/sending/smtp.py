@@ -8,11 +8,12 @@ import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import trio
 
+from edgequeues.core.errors import reason
 from edgequeues.core.hostnames import is_loopback
 from edgequeues.daemon.contract import EmailReply
 from edgequeues.daemon.outbox import Outgoing
@@ -94,19 +95,39 @@ class SmtpPost:
             talk.cut()  # so that the thread of one given up ends too
 
 
+class _Connection(smtplib.SMTP):
+    """A connection that its talk knows before it is made, as the constructor waits for the server's first words."""
+
+    def __init__(self, talk: _Talk, at: Server, timeout_s: float, **tls: Any) -> None:
+        self._talk = talk
+        talk.connection = self
+        super().__init__(at.host, at.port, timeout=timeout_s, **tls)
+
+    def getreply(self) -> tuple[int, bytes]:
+        if self._talk.is_cut:  # before there was a socket
+            self.close()
+            raise smtplib.SMTPServerDisconnected
+        return super().getreply()
+
+
+class _SecuredConnection(_Connection, smtplib.SMTP_SSL):
+    """The same over TLS."""
+
+
 class _Talk:
-    """One connection, worked by a thread. `cut` ends it from another."""
+    """All that is said for one mail, by a thread. `cut` ends it from another."""
 
     def __init__(self, at: Server, tls: ssl.SSLContext, timeout_s: float) -> None:
+        self.connection: smtplib.SMTP | None = None
+        self.is_cut = False
         self._at = at
         self._tls = tls
         self._timeout_s = timeout_s
-        self._smtp: smtplib.SMTP | None = None
-        self._cut = False
 
     def cut(self) -> None:
-        self._cut = True
-        sock = self._smtp and self._smtp.sock
+        """Have the thread end at once; while it connects, as soon as it has or may not any longer."""
+        self.is_cut = True
+        sock = self.connection and self.connection.sock
         if sock:
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
@@ -116,8 +137,6 @@ class _Talk:
         try:
             smtp = self._connect()
             try:
-                if self._cut:  # given up meanwhile
-                    return
                 self._greet(smtp)
                 self._hand_over(smtp, sender, to, text)
                 with suppress(smtplib.SMTPException, OSError):  # the mail was taken
@@ -132,19 +151,13 @@ class _Talk:
             raise EmailNotSent(f"the mail server broke off ({type(error).__name__})") from None
         except OSError as error:
             raise EmailNotSent(
-                f"the mail server at SMTP_URL cannot be reached: {error.strerror or error}"
+                f"the mail server at SMTP_URL cannot be reached: {error.strerror or reason(error)}"
             ) from None
 
     def _connect(self) -> smtplib.SMTP:
-        """The constructors of these wait for the server's first words, so they are made known before they run."""
-        host, port = self._at.host, self._at.port
         if self._at.scheme == "smtps":
-            secured = self._smtp = smtplib.SMTP_SSL.__new__(smtplib.SMTP_SSL)
-            smtplib.SMTP_SSL.__init__(secured, host, port, timeout=self._timeout_s, context=self._tls)
-            return secured
-        plain = self._smtp = smtplib.SMTP.__new__(smtplib.SMTP)
-        smtplib.SMTP.__init__(plain, host, port, timeout=self._timeout_s)
-        return plain
+            return _SecuredConnection(self, self._at, self._timeout_s, context=self._tls)
+        return _Connection(self, self._at, self._timeout_s)
 
     def _greet(self, smtp: smtplib.SMTP) -> None:
         smtp.ehlo_or_helo_if_needed()

@@ -248,6 +248,45 @@ class RangeNotSatisfiable(EdgeQueuesError):
     size = 0
 
 
+class EmailParseFailed(EdgeQueuesError):
+    """This is no mail that an event can be made of. It is of no use to send it again as it is."""
+
+    code = "EMAIL_PARSE_FAILED"
+
+
+class TwilioSignatureInvalid(EdgeQueuesError):
+    """The request is not signed as Twilio signs. Compare auth token and address; the server's log says more."""
+
+    code = "TWILIO_SIGNATURE_INVALID"
+
+
+class MmsMediaTooLarge(EdgeQueuesError):
+    """The media of this message have more bytes than are taken. Those that fit are kept."""
+
+    code = "MMS_MEDIA_TOO_LARGE"
+
+
+class MmsFetchFailed(EdgeQueuesError):
+    """The media of the message could not be fetched, so nothing of it was taken. Send it again later."""
+
+    code = "MMS_FETCH_FAILED"
+    retryable = True
+
+
+class R2PutFailed(EdgeQueuesError):
+    """The object store did not take what belongs to the message, so no message was made. Send it again later."""
+
+    code = "R2_PUT_FAILED"
+    retryable = True
+
+
+class QueuePublishFailed(EdgeQueuesError):
+    """The queue did not take the message. Send it again later; it becomes one message, however often it is sent."""
+
+    code = "QUEUE_PUBLISH_FAILED"
+    retryable = True
+
+
 class BadSignature(EdgeQueuesError):
     """The request is not signed as this webhook wants it. Compare the secrets; the server's log says more."""
 

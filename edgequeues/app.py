@@ -9,15 +9,19 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
+
 from edgequeues.blobs.store import BlobStore
 from edgequeues.control import Control
 from edgequeues.core.errors import EdgeQueuesError
-from edgequeues.http import admin, binding, blobs, cloudflare, dxos, hooks, native
+from edgequeues.core.signatures import verifier
+from edgequeues.http import admin, binding, blobs, cloudflare, dxos, hooks, ingest, native
 from edgequeues.http.auth import Auth
 from edgequeues.http.cloudflare_codec import Wire
 from edgequeues.http.hook_body import Sources
 from edgequeues.http.hooks import Ingress
 from edgequeues.http.hosts import Hosts, Origins
+from edgequeues.http.ingest import Doors, Twilio
 from edgequeues.http.pages import make_pages
 from edgequeues.http.server import Server
 from edgequeues.http.waits import Waits
@@ -29,6 +33,8 @@ from edgequeues.spec.files import SpecError, given
 from edgequeues.specs import Specs
 from edgequeues.workers.blobs import Blobs, Rules, open_sweeper
 from edgequeues.workers.executors import Executors, open_executors
+from edgequeues.workers.mailroom import Bounds, Inbox, Mailroom
+from edgequeues.workers.media import Media, open_media
 from edgequeues.workers.runner import open_runner
 from shards.clock import Clock, SystemClock
 from shards.disk import Disk, ThreadDisk
@@ -49,10 +55,12 @@ async def open_app(
     limits: Limits | None = None,
     randomness: random.Random | None = None,
     environment: Mapping[str, str] | None = None,
+    network: httpx.AsyncBaseTransport | None = None,
 ) -> AsyncIterator[Server]:
     """Open the data folder, made if absent, and yield the ASGI app over it; leaving drains and closes it.
 
-    Defaults are those of the settings, the real clock, disk, randomness and environment. Raises what
+    Defaults are those of the settings, the real clock, disk, randomness and environment; network: what media are
+    fetched over, in tests. Raises what
     `shards.namespace.open_namespace` raises, ControlError, SpecError for specs that cannot hold, and Unprotected for
     a server that everybody could use.
     """
@@ -72,6 +80,7 @@ async def open_app(
             )
             allowed = _allowed(chosen, environment)
             objects = _blobs(chosen, router, data, disk, environment)
+            twilio = _twilio(chosen, environment)
             specs = Specs(control, router, clock, allowed)
             await _apply(specs, chosen.spec, allowed)
             async with (
@@ -83,8 +92,10 @@ async def open_app(
                     requests=chosen.commands_requests,
                 ),
                 open_sweeper(objects),
+                open_media(chosen.ingest_media_hosts, network) as media,
             ):
-                yield _server(chosen, router, specs, executors, clock, auth, objects)
+                doors = _doors(chosen, _mailroom(chosen, router, objects, media, clock, disk), clock, twilio)
+                yield _server(chosen, router, specs, executors, clock, auth, objects, doors)
 
 
 def _server(
@@ -95,6 +106,7 @@ def _server(
     clock: Clock,
     auth: Auth,
     objects: Blobs,
+    doors: Doors,
 ) -> Server:
     waits = Waits()
     dialects = [
@@ -105,6 +117,7 @@ def _server(
         binding.dialect(router),
         hooks.dialect(_ingress(settings, specs, router, executors, clock)),
         blobs.dialect(objects, auth, _outside(settings)),
+        ingest.dialect(doors),
     ]
     return Server(
         dialects,
@@ -157,6 +170,37 @@ def _ingress(settings: Settings, specs: Specs, router: Router, executors: Execut
 def _outside(settings: Settings) -> str:
     """Under which address the server is reached from outside; a scheme alone: the host is as requests say."""
     return settings.public_base_url.rstrip("/") or ("https" if settings.cert else "http") + "://"
+
+
+def _mailroom(
+    settings: Settings, router: Router, objects: Blobs, media: Media, clock: Clock, disk: Disk
+) -> Mailroom:
+    """What takes mails and text messages in."""
+    bounds = Bounds(
+        settings.ingest_attachment_bytes_max,
+        settings.ingest_media_files_max,
+        settings.ingest_media_file_bytes_max,
+        settings.ingest_media_bytes_max,
+    )
+    inbox = Inbox(settings.ingest_space, settings.ingest_queue)
+    return Mailroom(inbox, router, objects, media, clock, disk, bounds)
+
+
+def _twilio(settings: Settings, environment: Mapping[str, str]) -> Twilio:
+    """How Twilio is known. Raises SettingsError for a token that cannot be one."""
+    name = settings.ingest_sms_token_env
+    token = environment.get(name, "")
+    try:
+        check = verifier("twilio", header="X-Twilio-Signature", secrets=[token]) if token else None
+    except ValueError as error:
+        raise SettingsError(f"environment: {name}: {error}") from error
+    return Twilio(name, token, check, settings.ingest_sms_account)
+
+
+def _doors(settings: Settings, mailroom: Mailroom, clock: Clock, twilio: Twilio) -> Doors:
+    """Where mails and text messages come in."""
+    mail, form = settings.ingest_email_bytes_max, settings.hook_body_bytes_max
+    return Doors(mailroom, twilio, clock, mail, form, _outside(settings))
 
 
 def _blobs(

@@ -9,9 +9,12 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from edgequeues.core.hostnames import LOCAL_ORIGINS, is_origin
+from edgequeues.core.errors import InvalidId
+from edgequeues.core.hostnames import LOCAL_ORIGINS, is_host, is_origin
+from edgequeues.core.ids import check_name, check_space
 
 MIB = 1024 * 1024
+MEDIA_HOSTS = ("api.twilio.com", "mms.twiliocdn.com", "media.twiliocdn.com", "mcs.us1.twilio.com")
 BLOB_TYPES = (
     *("image/*", "audio/*", "video/*", "application/pdf", "application/rtf", "application/json"),
     *("text/plain", "text/html", "text/csv", "text/calendar", "text/vcard", "text/x-vcard", "message/rfc822"),
@@ -182,6 +185,57 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         int,
         Meta(ge=1024, le=4 * MIB, description="Bytes a webhook's body may have, also when it is unpacked."),
     ] = MIB
+    ingest_space: Annotated[
+        str, Meta(min_length=1, description="The space that mails and text messages go to.")
+    ] = "switchboard"
+    ingest_queue: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description="The queue there that their events go to; the first makes it, of profile `switchboard`.",
+        ),
+    ] = "switchboard-inbox"
+    ingest_email_bytes_max: Annotated[
+        int, Meta(ge=1024, le=40 * MIB, description="Bytes a mail may have, attachments included.")
+    ] = 40 * MIB
+    ingest_attachment_bytes_max: Annotated[
+        int,
+        Meta(
+            ge=1, le=40 * MIB, description="Bytes an attachment may have; the event goes without larger ones."
+        ),
+    ] = 25 * MIB
+    ingest_sms_token_env: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description="Environment variable with the auth token of Twilio; without it, no text messages are taken.",
+        ),
+    ] = "TWILIO_AUTH_TOKEN"
+    ingest_sms_account: Annotated[
+        str,
+        Meta(
+            description="The account SID of Twilio whose messages are taken; without it, of any that signs."
+        ),
+    ] = ""
+    ingest_media_hosts: Annotated[
+        list[str],
+        Meta(
+            description="Hosts that media of text messages are fetched from, port included where it is not 443; "
+            "`http://` before one: without TLS."
+        ),
+    ] = msgspec.field(default_factory=lambda: list(MEDIA_HOSTS))
+    ingest_media_files_max: Annotated[
+        int,
+        Meta(
+            ge=0, le=100, description="Media of a text message that are fetched; the event goes without more."
+        ),
+    ] = 10
+    ingest_media_file_bytes_max: Annotated[
+        int, Meta(ge=0, le=64 * MIB, description="Bytes one of them may have.")
+    ] = 5_000_000
+    ingest_media_bytes_max: Annotated[
+        int, Meta(ge=0, le=64 * MIB, description="Bytes all of them may have together.")
+    ] = 5_000_000
     blobs_backend: Annotated[
         Literal["folder", "s3"],
         Meta(
@@ -264,6 +318,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ValueError(
                 f"public_base_url: {self.public_base_url!r} begins with neither http:// nor https://"
             )
+        self._check_ingest()
         if self.blobs_backend == "s3" and not self.blobs_s3_bucket:
             raise ValueError("blobs_s3_bucket: blobs are to lie in S3, so name the bucket")
         if self.blobs_s3_endpoint and not self.blobs_s3_endpoint.startswith(("http://", "https://")):
@@ -285,3 +340,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 f"wal_checkpoint_bytes: {self.wal_checkpoint_bytes} is more than wal_bytes_max "
                 f"({self.wal_bytes_max}), so the log would reach its limit before it is ever copied"
             )
+
+    def _check_ingest(self) -> None:
+        try:
+            check_space(self.ingest_space)
+            check_name(self.ingest_queue)
+        except InvalidId as error:
+            raise ValueError(f"ingest_space, ingest_queue: {error.detail}") from error
+        for host in self.ingest_media_hosts:
+            if not is_host(host):
+                raise ValueError(f"ingest_media_hosts: {host!r} is no host; write api.twilio.com")

@@ -10,7 +10,7 @@ from msgspec import Struct
 from edgequeues.core.errors import InvalidRequest
 from edgequeues.core.ids import shown
 
-Verb = Literal["read", "append", "delete", "configure", "list", "push", "pull", "create", "spec"]
+Verb = Literal["read", "append", "delete", "configure", "list", "push", "pull", "create", "spec", "ingest"]
 VERBS: tuple[Verb, ...] = get_args(Verb)
 MEANINGS: dict[Verb, str] = {
     "read": "read objects and blobs, wait, subscribe, see settings and counts",
@@ -22,6 +22,7 @@ MEANINGS: dict[Verb, str] = {
     "pull": "pull messages, and ack, retry, release, extend what was pulled",
     "create": "make a work queue by pushing to it",
     "spec": "see, apply and remove specs, which make queues and webhooks",
+    "ingest": "hand mails over, which become events in the inbox",
 }
 
 EVERYTHING = "*"

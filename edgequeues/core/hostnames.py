@@ -8,6 +8,7 @@ from ipaddress import ip_address
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 LOCAL_ORIGINS = tuple(f"{scheme}://{host}:*" for scheme in ("http", "https") for host in _LOCAL_HOSTS)
 
+_HOST = re.compile(r"(?:https?://)?(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?", re.IGNORECASE)
 _ORIGIN = re.compile(r"https?://(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(?:\d{1,5}|\*))?", re.IGNORECASE)
 
 
@@ -36,3 +37,8 @@ def is_loopback(host: str) -> bool:
 def is_origin(text: str) -> bool:
     """Is this `*`, or scheme, host and port of a page, where the port may be `*`?"""
     return text == "*" or _ORIGIN.fullmatch(text) is not None
+
+
+def is_host(text: str) -> bool:
+    """Is this a host, perhaps with a scheme before it and a port behind?"""
+    return _HOST.fullmatch(text) is not None

@@ -10,6 +10,7 @@ from edgequeues.core import forms, jsontext
 from edgequeues.core.errors import InvalidJson, InvalidRequest, TooLarge, UnsupportedMedia
 from edgequeues.core.forms import FormRule
 from edgequeues.core.jsontext import write
+from edgequeues.http.routes import Request
 
 FORM = "application/x-www-form-urlencoded"
 _BOM = b"\xef\xbb\xbf"
@@ -18,6 +19,15 @@ _BOM = b"\xef\xbb\xbf"
 def media_of(headers: Mapping[bytes, bytes]) -> str:
     """The media type a request states, in lower case; "" where it states none."""
     return headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
+
+
+def url_of(base_url: str, request: Request) -> str:
+    """The URL that the sender used. base_url: as in `hooks.Ingress`."""
+    head = request.head
+    if base_url.endswith("://"):
+        base_url += request.headers.get(b"host", b"").decode("latin-1")
+    query = f"?{head.query.decode('latin-1')}" if head.query else ""
+    return base_url.rstrip("/") + head.target.decode("latin-1") + query
 
 
 def unpacked(headers: Mapping[bytes, bytes], body: bytes, limit: int) -> bytes:

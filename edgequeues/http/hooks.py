@@ -99,7 +99,7 @@ async def _proved(ingress: Ingress, hook: Hook, request: Request) -> Sent:
     at_ms = ingress.clock.now_ms()
     if hook.verifier is not None:
         is_form = hook_body.media_of(request.headers) == FORM
-        signed = Signed(head.headers, body, _url(ingress, request), is_form)
+        signed = Signed(head.headers, body, hook_body.url_of(ingress.base_url, request), is_form)
         refused = hook.verifier.check(signed, at_ms / 1_000)
         if refused is not None:
             log.warning("hook %s: refused, %s: %s", hook.name, refused.kind, refused.detail)
@@ -259,13 +259,3 @@ def _is_challenge(payload: object) -> bool:
         and payload.get("type") == "url_verification"
         and isinstance(payload.get("challenge"), str)
     )
-
-
-def _url(ingress: Ingress, request: Request) -> str:
-    """The URL that the sender used."""
-    head = request.head
-    base = ingress.base_url
-    if base.endswith("://"):
-        base += request.headers.get(b"host", b"").decode("latin-1")
-    query = f"?{head.query.decode('latin-1')}" if head.query else ""
-    return base.rstrip("/") + head.target.decode("latin-1") + query

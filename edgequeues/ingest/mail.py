@@ -69,10 +69,8 @@ class Mail(Struct, frozen=True):
     is_automatic: bool
 
 
-def parse(raw: bytes, *, envelope_from: str | None = None, envelope_to: str | None = None) -> Mail:
-    """Take a mail apart. The envelope's addresses: as whoever hands it over knows them. Raises EmailParseFailed."""
-    sent_by = header.envelope(envelope_from, "envelope sender")
-    sent_to = header.envelope(envelope_to, "envelope recipient")
+def parse(raw: bytes, sent_by: str | None = None, sent_to: str | None = None) -> Mail:
+    """Take a mail apart. sent_by, sent_to: addresses of its envelope, if known. Raises EmailParseFailed."""
     raw = _bounded(raw)
     try:
         message = BytesParser(policy=compat32).parsebytes(raw)
@@ -159,7 +157,7 @@ def _leaves(message: Message) -> Iterator[Message]:
             raise EmailParseFailed(f"mail: more than {PARTS_MAX} parts")
         held = part.get_payload()
         if part.get_content_maintype() == "multipart" and isinstance(held, list):
-            waiting += [(one, depth + 1) for one in reversed(held)]
+            waiting += [(one, depth + 1) for one in reversed(held) if isinstance(one, Message)]
         else:
             yield part
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from email.headerregistry import Address, HeaderRegistry
 from typing import Literal, NamedTuple
 
-from edgequeues.core.errors import EmailParseFailed
+from edgequeues.core.errors import InvalidRequest
 from edgequeues.ingest.mail_text import clean
 
 HEADER_CHARS_MAX = 4 * 1024  # of one header that is taken apart
@@ -89,13 +89,13 @@ def _sound(address: str) -> str | None:
     return address if fits and not re.search(r"[\s<>,;]", address) and "@" in address else None
 
 
-def envelope(given: str | None, name: str) -> str | None:
-    """An address of the envelope, as whoever hands a mail over states it. Raises EmailParseFailed."""
-    address = (given or "").strip().removeprefix("<").removesuffix(">")
+def envelope(given: str, name: str) -> str | None:
+    """An address of the envelope, as whoever hands a mail over states it; None for "". Raises InvalidRequest."""
+    address = given.strip().removeprefix("<").removesuffix(">")
     if not address:
         return None
     if _ADDRESS.fullmatch(address) is None:
-        raise EmailParseFailed(f"{name}: not one address")
+        raise InvalidRequest(f"{name}: not one address")
     return address
 
 

@@ -11,40 +11,8 @@ HTML_CHARS_MAX = 128 * 1024  # that a text is made of
 TEXT_BYTES_MAX = 16 * 1024  # of a text that goes into an event; the rest is an object
 
 _UNSEEN = frozenset({"script", "style", "head", "title", "template", "noscript"})
-_BLOCKS = frozenset(
-    (
-        "address",
-        "article",
-        "aside",
-        "blockquote",
-        "br",
-        "dd",
-        "div",
-        "dl",
-        "dt",
-        "footer",
-        "form",
-        "header",
-        "hr",
-    )
-    + (
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "li",
-        "main",
-        "nav",
-        "ol",
-        "p",
-        "pre",
-        "section",
-        "table",
-        "tr",
-        "ul",
-    )
+_BLOCKS = re.compile(
+    "address|article|aside|blockquote|br|dd|div|dl|dt|footer|form|h[1-6]|header|hr|li|main|nav|ol|p|pre|section|table|tr|ul"
 )
 _LOWER = {ord(letter): letter.lower() for letter in ascii_uppercase}  # keeps every place where it is
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -103,6 +71,6 @@ def _seen(html: str) -> Iterator[str]:
             at = lower.find(f"</{tag[1]}", at)
             if at < 0:
                 return
-        if tag[1] in _BLOCKS or tag[2] in _BLOCKS:
+        if _BLOCKS.fullmatch(tag[1] or tag[2] or ""):
             yield "\n"
     yield html[at:].replace("\n", " ")

@@ -11,6 +11,7 @@ from edgequeues.models import Appended, NewEntry
 from edgequeues.space import deadletters, dedup, deliveries, log, results
 from edgequeues.space.base import SpaceBase
 from edgequeues.space.dedup import First
+from edgequeues.space.profiles import Profile
 from edgequeues.space.queues import Queue
 from edgequeues.spec.judging import Malformed, Verdict
 from edgequeues.spec.values import Arriving, MessageState, Taken
@@ -31,16 +32,27 @@ class IngestVerbs(SpaceBase):
     """`queue` is a queue's id or its name, checked by the caller."""
 
     @grows
-    def ingest(self, queue: str, arriving: Sequence[Arriving]) -> list[Taken]:
+    def ingest(
+        self,
+        queue: str,
+        arriving: Sequence[Arriving],
+        *,
+        make: Profile | None = None,
+        window_ms: int = dedup.WINDOW_MS,
+    ) -> list[Taken]:
         """Append messages from outside, but for those that came before. All of them or, if this raises, none.
 
         Unlike with `push`, another message under a key that was used is a repeat too: its sender cannot help it.
+        make: as what to make a queue that is not there. window_ms: for how long keys are remembered.
         Raises QueueNotFound, QueueFull, InvalidMessage where the queue buries none.
         """
-        row, at = self._require(queue), self._time()
+        row = self._find(queue)
+        if row is None:
+            row = self._require(queue) if make is None else self._make_worked(queue, *make)
+        at = self._time()
         verdicts = _verdicts(row, arriving, at)
         sorted_ = self._sorted(row, arriving, verdicts, at)
-        made = self._take_fresh(row, [one for one in sorted_ if isinstance(one, Fresh)], at)
+        made = self._take_fresh(row, [one for one in sorted_ if isinstance(one, Fresh)], at, window_ms)
         taken: list[Taken] = []
         for found in sorted_:
             if found is None:
@@ -52,6 +64,12 @@ class IngestVerbs(SpaceBase):
             else:
                 taken.append(replace(taken[found], outcome="duplicate"))
         return taken
+
+    def came(self, queue: str, key: str) -> Taken | None:
+        """What became of the message that came under a key; None: there was none, as far as is remembered."""
+        row, at = self._find(queue), self._time()
+        first = None if row is None else dedup.get(self.db, row.queue_id, key, at)
+        return None if row is None or first is None else self._repeat(row, first, at)
 
     def _sorted(
         self, row: Queue, arriving: Sequence[Arriving], verdicts: Sequence[Verdict], at: int
@@ -72,7 +90,7 @@ class IngestVerbs(SpaceBase):
             found.append(fresh if first is None and twin is None else first or twin)
         return found
 
-    def _take_fresh(self, row: Queue, fresh: Sequence[Fresh], at: int) -> Iterator[Appended]:
+    def _take_fresh(self, row: Queue, fresh: Sequence[Fresh], at: int, window_ms: int) -> Iterator[Appended]:
         """Append what has not come before, and remember its keys."""
         wanted = [one.verdict for one in fresh if isinstance(one.verdict, NewEntry)]
         written = iter(self._write(row, wanted, None, limited=True))
@@ -82,9 +100,9 @@ class IngestVerbs(SpaceBase):
         ]
         for one, appended in zip(fresh, made, strict=True):
             entry = one.verdict.entry if isinstance(one.verdict, Malformed) else one.verdict
-            dedup.put(self.db, row.queue_id, one.keys, dedup.first(entry, appended), at + dedup.WINDOW_MS)
+            dedup.put(self.db, row.queue_id, one.keys, dedup.first(entry, appended), at + window_ms)
         if any(one.keys for one in fresh):
-            self._alarm_in(dedup.WINDOW_MS)
+            self._alarm_in(window_ms)
         return iter(made)
 
     def _repeat(self, row: Queue, first: First, at: int) -> Taken:

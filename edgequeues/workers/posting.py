@@ -8,7 +8,6 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from ipaddress import ip_address, ip_network
 from typing import NamedTuple
 
 import httpx
@@ -16,11 +15,13 @@ import trio
 
 from edgequeues.core import jsontext, signatures, times
 from edgequeues.core.errors import CommandFailed, CommandRejected, InvalidJson, reason
-from edgequeues.core.hostnames import bare, is_address
+from edgequeues.workers import reaching
 from edgequeues.workers.pipe import Job
+from edgequeues.workers.reaching import Unreachable, shown
 
 ANSWER_BYTES_MAX = 64 * 1024  # of an answer that is kept as the result
 CONNECTIONS_MAX = 100
+REMEDY = "the setting commands_http_allow must list its network"
 WAIT_MS_MAX = 3_600_000  # that a receiver may ask for with Retry-After
 
 # Statuses of the 400s that may be another one when it is tried again; by the others the receiver says it never will.
@@ -47,17 +48,20 @@ class Poster:
 
     def __init__(self, client: httpx.AsyncClient, allowed: Sequence[str]) -> None:
         self._client = client
-        self._networks = [ip_network(one) for one in allowed if "/" in one]
+        self._networks = reaching.networks(allowed)
 
     async def run(self, job: Job, target: Target, timeout_s: float) -> str:
         """Post a command; return the answer, JSON. Raises CommandRejected, CommandFailed."""
         with trio.move_on_after(timeout_s):
             return await self._post(job, target)
-        raise CommandFailed(f"{_shown(target.url)} did not answer within {timeout_s * 1_000:.0f} ms")
+        raise CommandFailed(f"{shown(target.url)} did not answer within {timeout_s * 1_000:.0f} ms")
 
     async def _post(self, job: Job, target: Target) -> str:
         url = httpx.URL(target.url)
-        address = await self._address(url)
+        try:
+            address = await reaching.address(url, self._networks, REMEDY)
+        except Unreachable as error:
+            raise CommandFailed(str(error)) from error
         request = self._client.build_request(
             "POST",
             url.copy_with(host=address),
@@ -75,28 +79,7 @@ class Poster:
                 with trio.CancelScope(shield=True):
                     await response.aclose()
         except httpx.TransportError as error:
-            raise CommandFailed(f"{_shown(target.url)} cannot be reached: {reason(error)}") from error
-
-    async def _address(self, url: httpx.URL) -> str:
-        """An address of the host that may be connected to. Raises CommandFailed."""
-        if is_address(bare(url.host)) or url.host == "localhost":
-            return url.host  # it was allowed by this name
-        try:
-            found = await trio.socket.getaddrinfo(url.host, url.port or 443, type=trio.socket.SOCK_STREAM)
-        except OSError as error:
-            raise CommandFailed(f"{_shown(str(url))} cannot be reached: {error.strerror}") from error
-        addresses = [str(one[4][0]) for one in found]
-        for address in addresses:
-            if self._may(address):
-                return address
-        raise CommandFailed(
-            f"{_shown(str(url))}: {url.host} is {addresses[0]}, which is not public; the setting commands_http_allow "
-            "must list its network"
-        )
-
-    def _may(self, text: str) -> bool:
-        address = ip_address(text)
-        return address.is_global or any(address in one for one in self._networks)
+            raise CommandFailed(f"{shown(target.url)} cannot be reached: {reason(error)}") from error
 
 
 @asynccontextmanager
@@ -129,11 +112,11 @@ async def _answer(url: str, response: httpx.Response) -> str:
     status = response.status_code
     if response.is_success:
         return await _result(response)
-    said = f"{_shown(url)} answered {status}"
+    said = f"{shown(url)} answered {status}"
     if response.is_redirect:
         where = response.headers.get("location", "elsewhere")
         raise CommandFailed(
-            f"{said}, to {_shown(where)}; redirects are not followed, so have the spec name that"
+            f"{said}, to {shown(where)}; redirects are not followed, so have the spec name that"
         )
     if 400 <= status < 500 and status not in AGAIN:
         raise CommandRejected(said)
@@ -156,8 +139,3 @@ async def _result(response: httpx.Response) -> str:
             jsontext.check(body)
             return body.decode()
     return f'{{"status":{response.status_code}}}'
-
-
-def _shown(url: str) -> str:
-    """A URL without what may be secret in it."""
-    return url.partition("?")[0]

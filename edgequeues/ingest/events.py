@@ -15,7 +15,8 @@ from uuid import UUID, uuid5
 import msgspec
 from msgspec import Struct
 
-from edgequeues.events import keys, threads, times
+from edgequeues.core import times
+from edgequeues.events import keys, threads
 from edgequeues.events.event import (
     Attachment,
     BlobRef,
@@ -126,7 +127,7 @@ def email_event(
         ),
         correlation=Correlation(
             thread_key=threads.email_thread(
-                subject, sender, mail.recipient, mail.in_reply_to, mail.references
+                subject, sender, mail.recipient, mail.in_reply_to, mail.references, mail.message_id
             ),
             message_id=mail.message_id,
             in_reply_to=mail.in_reply_to,

@@ -25,7 +25,7 @@ RAW_BYTES_MAX = 40 * 1024 * 1024
 HEAD_BYTES_MAX = 256 * 1024  # of the mail's own headers
 TYPE_BYTES_MAX = 4 * 1024  # of a header that says of a part what it is, or how it is called
 LINES_MAX = 1_500_000
-NESTS_MAX = 64  # parts that hold parts; each costs time for every line within it
+NESTS_MAX = 32  # parts that hold parts; each costs time for every line within it
 DEPTH_MAX = 16
 PARTS_MAX = 200
 FILES_MAX = 50
@@ -99,13 +99,13 @@ def _mail(
     text = clean("\n\n".join(texts)).strip()
     return Mail(
         message_id=header.message_id(headers),
-        in_reply_to=" ".join(header.ids(headers, "in-reply-to")[:5]) or None,
+        in_reply_to=header.in_reply_to(headers),
         references=header.references(headers),
         digest=_digest(raw, headers),
         sender=writers[0],
         recipient=recipient,
         reply_to=[] if is_automatic else [one.address for one in answered[: header.REPLY_MAX]],
-        subject=header.text(headers, "subject", header.SUBJECT_CHARS_MAX),
+        subject=header.text(headers, "subject", header.LINE_CHARS_MAX),
         text=text or ("" if html is None else clean(text_of(html))),
         html=html,
         files=files,

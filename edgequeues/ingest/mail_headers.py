@@ -17,7 +17,7 @@ REFERENCES_MAX = 50  # ids of a thread that are kept, the newest of them and the
 REFERENCES_CHARS_MAX = 2 * 1024
 ADDRESS_CHARS_MAX = 320
 REPLY_MAX = 10  # addresses that an answer goes to
-SUBJECT_CHARS_MAX = 998
+LINE_CHARS_MAX = 998  # RFC 5322, 2.1.1
 NAME_CHARS_MAX = 256
 
 _REGISTRY = HeaderRegistry()
@@ -110,6 +110,14 @@ def message_id(headers: Headers) -> str | None:
     if not found and (bare := first(headers, "message-id")) and re.fullmatch(r"[^<>\s]{3,512}", bare):
         return f"<{bare}>"
     return found[0] if len(found) == 1 else None
+
+
+def in_reply_to(headers: Headers) -> str | None:
+    """The ids of the mails that this one answers, as many as fit into a line."""
+    found = ids(headers, "in-reply-to")
+    while len(" ".join(found)) > LINE_CHARS_MAX:
+        found = found[:-1]
+    return " ".join(found) or None
 
 
 def references(headers: Headers) -> str | None:

@@ -12,8 +12,8 @@ from edgequeues.ingest.mail_text import clean
 
 FILES_LISTED_MAX = 100  # Twilio has 10 in a message
 
-_SID = re.compile(r"(?:SM|MM)[0-9A-Za-z]{32,64}")
-_ACCOUNT = re.compile(r"AC[0-9A-Za-z]{32,64}")
+_SID = re.compile(r"(?:SM|MM)[0-9A-Za-z]{32}")
+_ACCOUNT = re.compile(r"AC[0-9A-Za-z]{32}")
 _PHONE = re.compile(r"\+[1-9][0-9]{1,14}")
 _COUNT = re.compile(r"[0-9]{1,3}")
 _MEDIA = re.compile(r"[a-z0-9!#$&^_.+-]{1,127}/[a-z0-9!#$&^_.+-]{1,127}")

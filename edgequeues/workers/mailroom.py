@@ -15,7 +15,7 @@ from typing import NamedTuple
 import trio
 
 from edgequeues.blobs.about import BUCKET, About
-from edgequeues.core import forms, jsontext
+from edgequeues.core import forms, jsontext, times
 from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import (
     BlobConflict,
@@ -31,7 +31,7 @@ from edgequeues.core.errors import (
     R2PutFailed,
     TooLarge,
 )
-from edgequeues.events import keys, times
+from edgequeues.events import keys
 from edgequeues.events.event import BlobRef, SwitchboardEvent
 from edgequeues.ingest import events
 from edgequeues.ingest import mail as mails

@@ -122,7 +122,7 @@ def place(text: str) -> str:
 
 
 async def _bytes(response: httpx.Response, where: str, bytes_max: int) -> bytes:
-    """The body, as it came over the wire."""
+    """The body, which is not packed, so that its bytes are those that came over the wire."""
     if response.status_code != 200:
         raise MmsFetchFailed(f"{where} answered {response.status_code}")
     if response.headers.get("content-encoding", "identity").lower() != "identity":
@@ -132,7 +132,7 @@ async def _bytes(response: httpx.Response, where: str, bytes_max: int) -> bytes:
         raise MmsMediaTooLarge(f"a medium of more than {bytes_max} bytes")
     body = bytearray()
     with trio.CancelScope() as scope:
-        async for piece in response.aiter_raw():
+        async for piece in response.aiter_bytes():
             body += piece
             if len(body) > bytes_max:
                 scope.cancel()  # ends the innermost read, and so the generators around it; `break` leaves them open

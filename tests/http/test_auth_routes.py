@@ -8,7 +8,7 @@ import pytest
 
 from edgequeues.core.grants import VERBS, Verb
 from edgequeues.core.ids import ulid_to_hex
-from edgequeues.http import admin, binding, blobs, cloudflare, dxos, hooks, native
+from edgequeues.http import admin, binding, blobs, cloudflare, dxos, hooks, ingest, native
 from edgequeues.http.waits import Waits
 
 from .asgi import NDJSON, Client, Pairs
@@ -115,6 +115,8 @@ NEEDED: dict[tuple[str, str], Verb | None] = {
     ("POST", "/blobs/{space}"): "read",
     ("GET", "/blobs/{space}"): "read",
     ("DELETE", "/blobs/{space}"): "delete",
+    ("POST", "/ingest/email"): "ingest",
+    ("POST", "/ingest/sms"): None,
     ("GET", "/healthz"): None,
     ("GET", "/readyz"): None,
 }
@@ -133,6 +135,7 @@ def test_every_route_is_in_the_list_above_with_its_verb() -> None:
     dialects = [build(router, Waits()) for build in (dxos.dialect, cloudflare.dialect)]
     dialects += [build(router, Waits(), router) for build in (native.dialect, admin.dialect)]
     dialects += [binding.dialect(router), hooks.dialect(router), blobs.dialect(router, router, "")]
+    dialects += [ingest.dialect(router)]
     there_are = {(route.method, route.template): route.verb for one in dialects for route in one.routes}
     assert there_are == NEEDED
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import trio
 
-from edgequeues.events.event import SwitchboardEvent
+from edgequeues.events import check
 from edgequeues.http.problems import TABLE
 from shards.testing import TrioClock
 
@@ -47,7 +47,7 @@ async def test_a_mail_becomes_an_event_with_its_objects(tmp_path: Path, front: F
             "threadKey": event["correlation"]["threadKey"],
             "duplicate": False,
         }
-        msgspec.convert(event, SwitchboardEvent)
+        check.read(msgspec.json.encode(event))
         assert event["source"] == "email"
         assert event["priority"] == "high"
         assert event["participants"] == {
@@ -220,8 +220,7 @@ async def test_files_that_are_too_large_or_of_a_kind_that_is_refused_are_left_ou
         f"{PNG.replace('image/png', 'application/x-msdownload')}; filename=run.exe\r\n\r\nAAAA",
         f"{PNG}; filename=small.png\r\n\r\nAAAA",
     )
-    settings = {"ingest_attachment_bytes_max": 1_000, "blobs_types": ["image/*"]}
-    async with desk(tmp_path, **settings) as it:
+    async with desk(tmp_path, ingest_attachment_bytes_max=1_000, blobs_types=["image/*"]) as it:
         event = await it.taken(raw)
         assert [one["filename"] for one in event["content"]["attachments"]] == ["small.png"]
         assert event["tags"] == ["attachment-too-large", "attachment-refused"]

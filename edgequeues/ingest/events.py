@@ -1,7 +1,7 @@
-"""From a mail or a text message to its event, and to the objects that lie beside it.
+"""From a mail or a text message to its event, and to the blobs that lie beside it.
 
 The ids are made of what the sender's side keeps when it sends again. So a repeat is the same event, with the same
-objects under the same keys.
+blobs under the same keys.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NAMESPACE = UUID("b0d2a7c6-5f0e-4a55-9d0c-3f6a1f1f7b52")  # of ours alone; chan
 _DAY = re.compile(r"(?:email|sms)/([0-9]{4})/([0-9]{2})/([0-9]{2})/")
 
 
-class Object(Struct, frozen=True):
+class NewBlob(Struct, frozen=True):
     """What is to be stored. id: of the attachment; "": it is the mail's HTML."""
 
     id: str
@@ -47,9 +47,9 @@ class Object(Struct, frozen=True):
 
 
 class Kept(NamedTuple):
-    """An object that is stored, and where."""
+    """A blob that is stored, and where."""
 
-    what: Object
+    what: NewBlob
     where: BlobRef
 
 
@@ -59,7 +59,7 @@ def email_id(mail: Mail) -> str:
 
 
 def other_id(mail: Mail) -> str:
-    """The same, where the objects of the first are those of another mail under the same message id."""
+    """The same, where the blobs of the first are those of another mail under the same message id."""
     return str(uuid5(_NAMESPACE, f"email:{mail.message_id}:{mail.digest}"))
 
 
@@ -82,24 +82,24 @@ def day_of(stored: Iterable[str]) -> int | None:
     return None
 
 
-def email_objects(mail: Mail, event_id: str, day_ms: int) -> list[Object]:
-    """The objects of a mail: its HTML, its files, and its text where that is too long for an event."""
+def email_blobs(mail: Mail, event_id: str, day_ms: int) -> list[NewBlob]:
+    """The blobs of a mail: its HTML, its files, and its text where that is too long for an event."""
     found = []
     if mail.html:
-        found.append(Object("", keys.email_html(event_id, day_ms), mail.html.encode(), "text/html"))
+        found.append(NewBlob("", keys.email_html(event_id, day_ms), mail.html.encode(), "text/html"))
     files = [(one.filename, one.content_type, one.data) for one in mail.files]
     if cut(mail.text) != mail.text:
         files.append(("body.txt", "text/plain", mail.text.encode()))
     for number, (filename, content_type, data) in enumerate(files, 1):
         key = keys.email_attachment(event_id, day_ms, number, filename)
-        found.append(Object(f"att-{number}", key, data, content_type, filename))
+        found.append(NewBlob(f"att-{number}", key, data, content_type, filename))
     return found
 
 
-def sms_object(sms: Sms, number: int, data: bytes, day_ms: int) -> Object:
+def sms_blob(sms: Sms, number: int, data: bytes, day_ms: int) -> NewBlob:
     """A medium that was fetched."""
     content_type = sms.media[number].content_type
-    return Object(f"media-{number}", keys.sms_media(sms.sid, day_ms, number), data, content_type)
+    return NewBlob(f"media-{number}", keys.sms_media(sms.sid, day_ms, number), data, content_type)
 
 
 def email_event(

@@ -35,7 +35,7 @@ from edgequeues.events import keys
 from edgequeues.events.event import BlobRef, SwitchboardEvent
 from edgequeues.ingest import events
 from edgequeues.ingest import mail as mails
-from edgequeues.ingest.events import Kept, Object
+from edgequeues.ingest.events import Kept, NewBlob
 from edgequeues.ingest.mail import Mail
 from edgequeues.ingest.sms import Sms
 from edgequeues.models import NewEntry
@@ -137,7 +137,7 @@ class Mailroom:
             return Received(event_id, duplicate=True)
         fetched, tags = await self._fetch(sms, account)
         day_ms = await self._day(event_id, now_ms)
-        wanted = [events.sms_object(sms, number, data, day_ms) for number, data in fetched]
+        wanted = [events.sms_blob(sms, number, data, day_ms) for number, data in fetched]
         try:
             kept, more = await self._store(event_id, "sms", wanted, self._bounds.medium_bytes, "media")
         except BlobConflict as error:
@@ -159,7 +159,7 @@ class Mailroom:
         """Make a dead letter of it, its bytes beside it. Raises the error where they are too many to be kept."""
         event_id, now_ms = events.raw_id(sha256(raw).hexdigest()), self._clock.now_ms()
         key = keys.email_attachment(event_id, await self._day(event_id, now_ms), 1, "message.eml")
-        wanted = Object("att-1", key, raw, "message/rfc822", "message.eml")
+        wanted = NewBlob("att-1", key, raw, "message/rfc822", "message.eml")
         kept, _ = await self._store(event_id, "email", [wanted], len(raw), "raw")
         if not kept:
             raise error
@@ -205,7 +205,7 @@ class Mailroom:
                 return Taken(arriving.entry.object_id, "duplicate", "queued")
             return taken
 
-    # -- objects ----------------------------------------------------------------------------------------
+    # -- blobs ------------------------------------------------------------------------------------------
 
     async def _day(self, event_id: str, now_ms: int) -> int:
         """A moment of the day that the event's keys name: that of its first try. Raises R2PutFailed."""
@@ -215,13 +215,13 @@ class Mailroom:
         return now_ms if day_ms is None else day_ms
 
     async def _store_mail(self, mail: Mail, event_id: str, now_ms: int) -> tuple[list[Kept], list[str]]:
-        wanted = events.email_objects(mail, event_id, await self._day(event_id, now_ms))
+        wanted = events.email_blobs(mail, event_id, await self._day(event_id, now_ms))
         return await self._store(event_id, "email", wanted, self._bounds.file_bytes, "attachment")
 
     async def _store(
-        self, event_id: str, source: str, wanted: Iterable[Object], bytes_max: int, what: str
+        self, event_id: str, source: str, wanted: Iterable[NewBlob], bytes_max: int, what: str
     ) -> tuple[list[Kept], list[str]]:
-        """Store objects, and link to them; the texts tag what is left out. Raises R2PutFailed, BlobConflict."""
+        """Store blobs, and link to them; the texts tag what is left out. Raises R2PutFailed, BlobConflict."""
         kept: list[Kept] = []
         tags: list[str] = []
         for one in wanted:
@@ -236,8 +236,8 @@ class Mailroom:
                 tags.append(f"{what}-refused")
         return kept, list(dict.fromkeys(tags))
 
-    async def _put(self, event_id: str, source: str, one: Object) -> BlobRef:
-        """Store an object; one of a type that is not listed, as mere bytes, where these are taken."""
+    async def _put(self, event_id: str, source: str, one: NewBlob) -> BlobRef:
+        """Store a blob; one of a type that is not listed, as mere bytes, where these are taken."""
         space, filename = self.inbox.space, one.filename or None
         try:
             about = About(event_id, source, one.content_type, filename)

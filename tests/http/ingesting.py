@@ -105,13 +105,13 @@ class Desk:
         return [one["letter"] for one in reply.json()["letters"]] if reply.status == 200 else []
 
     async def stored(self, event_id: str) -> list[dict[str, Any]]:
-        """What is known of an event's objects."""
+        """what is known of an event's blobs."""
         reply = await self.client.get(f"/blobs/switchboard?event={event_id}")
         found: list[dict[str, Any]] = reply.json()["blobs"]
         return found
 
     async def fetched(self, ref: Mapping[str, str]) -> bytes:
-        """The object that a link of an event leads to."""
+        """The blob that a link of an event leads to."""
         url = httpx.URL(ref["presignedGetUrl"])
         reply = await self.client.get(url.raw_path.decode())
         assert reply.status == 200, reply.body

@@ -27,7 +27,7 @@ def keys_of(event: dict[str, Any]) -> list[str]:
     return [one["r2"]["key"] for one in event["content"].get("attachments", [])]
 
 
-async def test_a_mail_becomes_an_event_with_its_objects(tmp_path: Path, front: FrontName) -> None:
+async def test_a_mail_becomes_an_event_with_its_blobs(tmp_path: Path, front: FrontName) -> None:
     raw = with_parts(
         "Content-Type: text/plain; charset=utf-8\r\n\r\nThe printer smokes. \u2615",
         "Content-Type: text/html\r\n\r\n<p>The <b>printer</b> smokes.</p>",
@@ -125,7 +125,7 @@ async def test_a_mail_that_nobody_worked_for_a_week_is_still_the_same(tmp_path: 
 
 
 async def test_bl_s04_a_retry_after_midnight_has_the_keys_of_the_first_try(tmp_path: Path) -> None:
-    """The queue was full the first time, so the objects were there and the event was not."""
+    """The queue was full the first time, so the blobs were there and the event was not."""
     same = [f"{PNG}; filename={name}\r\n\r\nAAA{n}" for n, name in enumerate(("image.png",) * 3)]
     nameless = f"{PNG}\r\n\r\nAAAE"
     other_case = f"{PNG}; filename=IMAGE.PNG\r\n\r\nAAAF"
@@ -236,7 +236,7 @@ async def test_a_kind_that_is_not_listed_is_kept_as_bytes_where_bytes_are(tmp_pa
         assert event["content"]["attachments"][0]["contentType"] == "application/x-msdownload"
 
 
-async def test_a_long_text_is_an_object_and_the_event_has_its_beginning(tmp_path: Path) -> None:
+async def test_a_long_text_is_a_blob_and_the_event_has_its_beginning(tmp_path: Path) -> None:
     async with desk(tmp_path) as it:
         text = "\u00e9" * 100_000
         event = await it.taken(mail("Content-Type: text/plain; charset=utf-8", body=text))

@@ -83,6 +83,7 @@ WORDS = {
     "binding": (PLAIN, in_cloudflare),
     "hooks": (problems.MEDIA, in_native),
     "blobs": (problems.MEDIA, in_native),
+    "ingest": (problems.MEDIA, in_native),
 }
 
 

@@ -1,4 +1,4 @@
-"""Events and their objects: the same ones for the same message, whenever it comes."""
+"""Events and their blobs: the same ones for the same message, whenever it comes."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ def test_an_id_tells_nobody_who_wrote() -> None:
 
 def test_a_day_is_taken_out_of_keys() -> None:
     mail = parse(parts("Content-Type: image/png; name=a.png\r\n\r\nx"))
-    [at_noon] = events.email_objects(mail, "e", NOON_MS)
+    [at_noon] = events.email_blobs(mail, "e", NOON_MS)
     day_ms = events.day_of([at_noon.key])
     assert day_ms == NOON_MS - DAY_MS // 2
-    assert events.email_objects(mail, "e", day_ms) == [at_noon]
-    assert events.email_objects(mail, "e", NOON_MS + DAY_MS) != [at_noon]
+    assert events.email_blobs(mail, "e", day_ms) == [at_noon]
+    assert events.email_blobs(mail, "e", NOON_MS + DAY_MS) != [at_noon]
     assert events.day_of([]) is None
     assert events.day_of(["notes/of/others"]) is None
 
 
-def test_objects_are_the_html_the_files_and_a_text_that_is_too_long() -> None:
+def test_blobs_are_the_html_the_files_and_a_text_that_is_too_long() -> None:
     long = "x" * (TEXT_BYTES_MAX + 1)
-    found = events.email_objects(
+    found = events.email_blobs(
         parse(
             parts(
                 f"Content-Type: text/plain\r\n\r\n{long}",
@@ -88,14 +88,14 @@ def test_an_event_that_would_be_too_large_goes_without_links() -> None:
             "Content-Type: text/html\r\n\r\nh",
         )
     )
-    objects = events.email_objects(mail, "12345678", NOON_MS)
-    event = events.email_event(mail, "12345678", NOON_MS, [Kept(one, link) for one in objects], [])
+    blobs = events.email_blobs(mail, "12345678", NOON_MS)
+    event = events.email_event(mail, "12345678", NOON_MS, [Kept(one, link) for one in blobs], [])
     text = events.encoded(event)
     assert len(text) < events.EVENT_BYTES_MAX
     read = check.read(text.encode())
     assert len(read.content.attachments) == 50
     assert read.content.html_r2 == BlobRef(bucket="b-b", key=KEY)
-    few = events.email_event(mail, "12345678", NOON_MS, [Kept(objects[1], link)], [])
+    few = events.email_event(mail, "12345678", NOON_MS, [Kept(blobs[1], link)], [])
     assert "presignedGetUrl" in events.encoded(few)
 
 
@@ -116,6 +116,6 @@ def test_every_event_is_one_by_its_own_shape(name: str, body: str) -> None:
     raw = parts(f"\r\n{body}", f'Content-Type: image/png; name="{name}"\r\n\r\nx')
     mail = parse(raw)
     ref = BlobRef(bucket="b-b", key=KEY)
-    kept = [Kept(one, ref) for one in events.email_objects(mail, "12345678", NOON_MS)]
+    kept = [Kept(one, ref) for one in events.email_blobs(mail, "12345678", NOON_MS)]
     text = events.encoded(events.email_event(mail, "12345678", NOON_MS, kept, ["attachment-refused"]))
     assert check.read(text.encode()).source == "email"

@@ -20,6 +20,7 @@ from rich.console import Console
 from bench import (
     append,
     budget,
+    daemon,
     deletes,
     hooks,
     http,
@@ -57,6 +58,7 @@ BENCHES: Mapping[str, Callable[[Rig], Iterator[Figure]]] = {
     "work-latency": work_latency.measure,
     "hooks": hooks.measure,
     "visible": visible.measure,
+    "daemon": daemon.measure,
     peers.NAME: peers.measure,
 }
 ON_REQUEST = (peers.NAME,)  # not among all: it fetches what it needs
@@ -77,6 +79,7 @@ QUESTIONS = {
     "work-latency": work_latency.__doc__,
     "hooks": hooks.__doc__,
     "visible": visible.__doc__,
+    "daemon": daemon.__doc__,
     peers.NAME: peers.__doc__,
 }
 FLUSH = "What does a flush cost here?"

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,10 +25,11 @@ WRITTEN = Path(__file__).parents[2] / "docs/protocol/switchboard-event.schema.js
 _FORMATS = jsonschema.FormatChecker(formats=())
 
 
-@_FORMATS.checks("date-time", raises=ValueError)
 def _date_time(value: object) -> bool:
     return not isinstance(value, str) or datetime.fromisoformat(value) is not None
 
+
+_FORMATS.checks("date-time", raises=ValueError)(_date_time)
 
 VALIDATOR = jsonschema.Draft202012Validator(schema.schema(), format_checker=_FORMATS)
 
@@ -207,8 +208,7 @@ def _places(part: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int
 @st.composite
 def mutated(draw: st.DrawFn) -> dict[str, Any]:
     """A sound event of which up to two members are gone, something else, or new."""
-    event = draw(st.sampled_from([samples.email(), samples.sms()]))
-    event = copy.deepcopy(event)
+    event: dict[str, Any] = copy.deepcopy(draw(st.sampled_from([samples.email(), samples.sms()])))
     for _ in range(draw(st.integers(0, 2))):
         *above, last = draw(st.sampled_from(_places(event)))
         parent: Any = event

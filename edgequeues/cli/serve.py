@@ -102,6 +102,9 @@ def serve(file: Path | None, hints: bool, **flags: object) -> None:
         level=chosen.log_level.upper(),
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
+    logging.getLogger("httpx").setLevel(
+        logging.WARNING
+    )  # its other lines have whole URLs, with what is secret there
     failures: list[BaseException] = []
     try:
         trio.run(_until_stopped, chosen, hints)

@@ -7,14 +7,14 @@ step leaves nothing in the queue, so that the sender can send again. What no eve
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from hashlib import sha256
 from typing import NamedTuple
 
 import trio
 
-from edgequeues.blobs.about import BUCKET, About
+from edgequeues.blobs.about import BUCKET, About, Blob
 from edgequeues.core import forms, jsontext, times
 from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import (
@@ -135,8 +135,9 @@ class Mailroom:
         key = f"ingress:sms:{event_id}"
         if await self._came(key) is not None:
             return Received(event_id, duplicate=True)
-        fetched, tags = await self._fetch(sms, account)
-        day_ms = await self._day(event_id, now_ms)
+        before = await self._before(event_id)
+        day_ms = events.day_of(before) or now_ms
+        fetched, tags = await self._fetch(sms, account, day_ms, before)
         wanted = [events.sms_blob(sms, number, data, day_ms) for number, data in fetched]
         try:
             kept, more = await self._store(event_id, "sms", wanted, self._bounds.medium_bytes, "media")
@@ -207,12 +208,14 @@ class Mailroom:
 
     # -- blobs ------------------------------------------------------------------------------------------
 
+    async def _before(self, event_id: str) -> dict[str, Blob]:
+        """What an earlier try has stored, by key. Raises R2PutFailed."""
+        with _told_as(R2PutFailed):
+            return {one.key: one for one in await self._blobs.find(self.inbox.space, event_id)}
+
     async def _day(self, event_id: str, now_ms: int) -> int:
         """A moment of the day that the event's keys name: that of its first try. Raises R2PutFailed."""
-        with _told_as(R2PutFailed):
-            before = await self._blobs.find(self.inbox.space, event_id)
-        day_ms = events.day_of(one.key for one in before)
-        return now_ms if day_ms is None else day_ms
+        return events.day_of(await self._before(event_id)) or now_ms
 
     async def _store_mail(self, mail: Mail, event_id: str, now_ms: int) -> tuple[list[Kept], list[str]]:
         wanted = events.email_blobs(mail, event_id, await self._day(event_id, now_ms))
@@ -236,6 +239,12 @@ class Mailroom:
                 tags.append(f"{what}-refused")
         return kept, list(dict.fromkeys(tags))
 
+    async def _read(self, blob: Blob) -> bytes:
+        """All of a blob. Raises R2PutFailed."""
+        with _told_as(R2PutFailed):
+            async with aclosing(self._blobs.read(self.inbox.space, blob, 0, blob.size)) as pieces:
+                return b"".join([piece async for piece in pieces])
+
     async def _put(self, event_id: str, source: str, one: NewBlob) -> BlobRef:
         """Store a blob; one of a type that is not listed, as mere bytes, where these are taken."""
         space, filename = self.inbox.space, one.filename or None
@@ -249,15 +258,26 @@ class Mailroom:
         ends = times.utc(signed.expires_ms)
         return BlobRef(bucket=BUCKET, key=one.key, presigned_get_url=signed.url, expires_at=ends)
 
-    async def _fetch(self, sms: Sms, account: Account) -> tuple[list[tuple[int, bytes]], list[str]]:
-        """The media, by number, and tags for those that are left out. Raises MmsFetchFailed."""
+    async def _fetch(
+        self, sms: Sms, account: Account, day_ms: int, before: Mapping[str, Blob]
+    ) -> tuple[list[tuple[int, bytes]], list[str]]:
+        """The media, by number, and tags for those that are left out; what is stored is not fetched again.
+
+        Raises MmsFetchFailed, R2PutFailed.
+        """
         found: list[tuple[int, bytes]] = []
         left = self._bounds.media_bytes
         tags = ["media-too-many"] if len(sms.media) > self._bounds.media else []
         with trio.move_on_after(FETCH_S) as scope:
             for one in sms.media[: self._bounds.media]:
                 try:
-                    data = await self._media.fetch(one.url, account, min(left, self._bounds.medium_bytes))
+                    stored = before.get(keys.sms_media(sms.sid, day_ms, one.number))
+                    bytes_max = min(left, self._bounds.medium_bytes)
+                    data = await (
+                        self._media.fetch(one.url, account, bytes_max)
+                        if stored is None
+                        else self._read(stored)
+                    )
                 except MmsMediaTooLarge as error:
                     log.warning("event %s: %s: %s", events.sms_id(sms.sid), error.code, error.detail)
                     tags.append("media-too-large")

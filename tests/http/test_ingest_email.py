@@ -64,6 +64,9 @@ async def test_a_mail_becomes_an_event_with_its_blobs(tmp_path: Path, front: Fro
         [file] = event["content"]["attachments"]
         assert (file["filename"], file["contentType"], file["size"]) == ("smoke.png", "image/png", 8)
         assert await it.fetched(file["r2"]) == b"\x89PNG\r\n\x1a\n"
+        day = event["receivedAt"][:10].replace("-", "/")
+        assert event["content"]["htmlR2"]["key"] == f"email/{day}/{event['id']}/body.html"
+        assert keys_of(event) == [f"email/{day}/{event['id']}/att/1-smoke.png"]
         assert await it.fetched(event["content"]["htmlR2"]) == b"<p>The <b>printer</b> smokes.</p>"
         assert {one["eventId"] for one in await it.stored(event["id"])} == {event["id"]}
 

@@ -125,6 +125,27 @@ async def test_more_media_than_are_fetched_are_left_out(tmp_path: Path) -> None:
         assert event["tags"] == ["media-too-many"]
 
 
+async def test_media_that_are_stored_are_not_fetched_again(tmp_path: Path) -> None:
+    """Twilio may give other bytes the second time, and stored ones do not change."""
+    inbox = "/v1/dxn:queue:switchboard:switchboard-inbox/config"
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        return httpx.Response(200, content=b"%d" % len(asked))
+
+    async with desk(tmp_path, answer=answer) as it:
+        await it.sms(SMS)
+        await it.client.ask("PATCH", inbox, b'{"depth_max":1}')
+        assert (await it.sms(media("image/png", "image/png"))).code == "QUEUE_PUBLISH_FAILED"
+        await it.client.ask("PATCH", inbox, b'{"depth_max":null}')
+        await trio.sleep(86_400)
+        assert (await it.sms(media("image/png", "image/png"))).status == 202
+        assert asked == ["/0", "/1"]
+        files = (await it.events())[1]["content"]["attachments"]
+        assert [await it.fetched(one["r2"]) for one in files] == [b"1", b"2"]
+
+
 async def test_media_that_cannot_be_fetched_are_told_and_nothing_is_queued(tmp_path: Path) -> None:
     works = False
 

@@ -12,7 +12,8 @@ import trio
 
 from edgequeues.events import check
 from edgequeues.http.problems import TABLE
-from shards.testing import TrioClock
+from shards.disk import Wal
+from shards.testing import InlineDisk, TrioClock
 
 from .fronted import FrontName, only
 from .ingesting import desk, mail, with_parts
@@ -270,6 +271,43 @@ async def test_s0_10_an_object_store_that_is_down_is_told_and_nothing_is_queued(
         assert (reply.status, reply.code) == (503, "R2_PUT_FAILED")
         assert reply.headers["retry-after"]
         assert await it.events() == []
+
+
+class BadWal:
+    """A -wal whose flushes fail while its disk is bad."""
+
+    def __init__(self, disk: BadDisk, wal: Wal) -> None:
+        self._disk, self._wal = disk, wal
+
+    def sync(self) -> None:
+        if self._disk.bad:
+            raise OSError(5, "Input/output error")
+        self._wal.sync()
+
+    def close(self) -> None:
+        self._wal.close()
+
+
+class BadDisk(InlineDisk):
+    bad = False
+
+    def open_wal(self, database: Path) -> Wal:
+        return BadWal(self, super().open_wal(database))
+
+
+async def test_s0_10_a_disk_that_refuses_a_flush_is_told_and_the_repeat_is_one_event(tmp_path: Path) -> None:
+    """Nobody can know whether the event is there; the key that is written with it does."""
+    disk = BadDisk()
+    async with desk(tmp_path, disk=disk) as it:
+        await it.taken(mail())
+        other = mail("Message-ID: <m2@example.com>")
+        disk.bad = True
+        reply = await it.email(other)
+        assert (reply.status, reply.code) == (503, "QUEUE_PUBLISH_FAILED")
+        disk.bad = False
+        await trio.sleep(60)
+        assert (await it.email(other)).status in (200, 202)
+        assert len(await it.events()) == 2
 
 
 async def test_nothing_answers_a_mail_that_nobody_sent(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import time
 from collections.abc import Awaitable, Callable
@@ -10,10 +11,12 @@ from datetime import UTC, datetime
 from functools import partial
 from random import Random
 from typing import Any, TextIO, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 import trio
 
+from edgequeues.core.hostnames import is_loopback
 from edgequeues.daemon import wire
 from edgequeues.daemon.batches import Batches, Parts, Until
 from edgequeues.daemon.context import Contexts
@@ -32,7 +35,7 @@ from edgequeues.daemon.wire import Away, Consumer, Denied, QueueError, Refused
 from edgequeues.events import check, redaction
 from edgequeues.events.event import BlobRef, SwitchboardEvent
 
-LOOK_S = 60.0  # between looks for an outbox that is not there yet
+LOOK_S = 10.0  # between looks for the outbox, while the service is away
 
 T = TypeVar("T")
 
@@ -158,13 +161,17 @@ class Outbox:
             nursery.cancel_scope.cancel()
 
     async def _find(self, queue: HttpQueue, stopping: trio.Event) -> HttpQueue | None:
-        """The outbox: as an ack tells of it, or, with replies of an earlier run in it, by its name."""
+        """The outbox: by its name, if replies of an earlier run may lie in it; else as soon as an ack tells of it."""
+        looking = self.outbox
         while self._id is None and not stopping.is_set():
-            with suppress(QueueError):  # as of a token for the inbox alone: then an ack will tell
-                found = await queue.find(self.outbox) if self.outbox else None
-                if found is not None:
-                    return found
-            with trio.move_on_after(LOOK_S):
+            try:
+                found = None if looking is None else await queue.find(looking)
+                looking = None
+            except QueueError as error:  # Refused: of a token for the inbox alone, perhaps
+                found, looking = None, None if isinstance(error, Refused) else looking
+            if found is not None:
+                return found
+            with trio.move_on_after(LOOK_S if looking else math.inf):
                 await self._known.wait()
         return None if self._id is None else queue.other(self._id)
 
@@ -179,6 +186,8 @@ async def _queue(
 ) -> tuple[HttpQueue, Consumer | None]:
     """The queue, and its consumer if we may know. Waits for a service that is away. Raises Refused."""
     at = wire.endpoint(settings.queue_http_endpoint)
+    if settings.queue_http_token and not _is_private(settings.queue_http_endpoint):
+        log.warning("QUEUE_HTTP_ENDPOINT begins with http: whoever is on the way can read the token")
     queue = await stack.enter_async_context(open_queue(at, settings.queue_http_token))
     await _reached(queue.resolve, log)
     try:
@@ -198,6 +207,11 @@ async def _queue(
             setting=settings.queue_max_attempts,
         )
     return queue, consumer
+
+
+def _is_private(address: str) -> bool:
+    url = urlsplit(address)
+    return url.scheme == "https" or is_loopback(url.hostname or "")
 
 
 async def _reached(call: Callable[[], Awaitable[T]], log: Logger) -> T:

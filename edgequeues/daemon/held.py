@@ -15,7 +15,7 @@ from edgequeues.events.event import SwitchboardEvent
 ERROR_CHARS_MAX = 4_096
 DELAY_S_MAX = 86_400  # what Cloudflare takes
 
-Outcome = Literal["handled", "duplicate", "retried", "dead", "released", "left", "lost"]
+Outcome = Literal["handled", "duplicate", "retried", "dead", "released"]
 _RANK = {"high": 1, "normal": 2, "low": 3}
 
 

@@ -17,6 +17,7 @@ import trio
 from edgequeues.daemon.contract import Artifact, Context, EmailReply, GiveUp, Result
 from edgequeues.events.event import SwitchboardEvent
 from tests.daemon.working import Daemon, Sent, daemon, drain, event, number, running
+from tests.e2e.process import PROGRAM, environment
 
 from .test_cloudflare import free_port, program
 
@@ -232,3 +233,30 @@ async def test_a_daemon_that_stops_gives_back_what_it_holds(reference: Reference
             await began.wait()
     seen = await reference.post(f"{reference.url}/messages/peek", {"batch_size": 100})
     assert [message["attempts"] for message in seen["messages"]] == [1] * 8
+
+
+async def test_the_command_line_works_against_it_as_it_is(reference: Reference, tmp_path: Path) -> None:
+    """By the name of the queue, with a handler in a file, until nothing is left; then once more, for nothing."""
+    (tmp_path / "shop.py").write_text("async def handle(event, ctx):\n    print(event.id, flush=True)\n")
+    await reference.push(*[event(n) for n in range(1, 6)], {"not": "an event"})
+    account = reference.url.rpartition("/")[0]
+    variables = {
+        "QUEUE_HTTP_ENDPOINT": f"{account}/inbox",
+        "QUEUE_DLQ_ENDPOINT": f"{account}/inbox-dlq/messages",
+        "QUEUE_HTTP_TOKEN": TOKEN,
+        "PYTHONPATH": str(Path.cwd()),
+    }
+    for printed in (["ready inbox", *[f"event-{n:04}" for n in range(1, 6)]], ["ready inbox"]):
+        with trio.fail_after(60):
+            ended = await trio.run_process(
+                [*PROGRAM, "consume", "--handler", "shop:handle", "--until-empty"],
+                capture_stdout=True,
+                capture_stderr=True,
+                check=False,
+                env={**environment(), **variables},
+                cwd=tmp_path,
+            )
+        assert (ended.returncode, ended.stdout.decode().splitlines()) == (0, printed), ended.stderr
+    [letter] = await reference.letters()
+    assert letter["lastError"].startswith("MALFORMED_EVENT")
+    assert await reference.backlog() == 0

@@ -253,9 +253,11 @@ def _downloads(settings: DaemonSettings) -> AbstractAsyncContextManager[Download
 
 
 async def _linked(downloads: Downloads, ref: BlobRef) -> BlobRef:
-    """An object with a link that is good now. Raises TryAgain, GiveUp."""
-    url = await downloads.link(ref)
-    return ref if url else msgspec.structs.replace(ref, presigned_get_url=await downloads.renewed(ref))
+    """An object with a link that is good now; of a new one the end is not told. Raises TryAgain, GiveUp."""
+    if await downloads.link(ref) is not None:
+        return ref
+    url = await downloads.renewed(ref)
+    return msgspec.structs.replace(ref, presigned_get_url=url, expires_at=None)
 
 
 async def _heed_signals(

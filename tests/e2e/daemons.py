@@ -99,6 +99,14 @@ class Inbox:
                     return
                 await trio.sleep(0.02)
 
+    async def until_taken(self) -> None:
+        """Wait until nothing can be pulled any more."""
+        with trio.fail_after(PATIENCE_S):
+            while True:
+                if not await self.ready():
+                    return
+                await trio.sleep(0.02)
+
     # -- the handler -------------------------------------------------------------------------------------
 
     def plan(self, text: str) -> None:

@@ -102,7 +102,7 @@ async def test_cd_s03_after_each_of_many_restarts_no_message_is_without_an_owner
     server: Running, tmp_path: Path
 ) -> None:
     async with inbox(server.url, tmp_path / "shop", SLEEPS, max_retries=99) as box:
-        box.plan("0.05")
+        box.plan("0.1")
         await box.push_events(100)
         for _ in range(5):
             rules = {"SHUTDOWN_GRACE_SECONDS": "0", "QUEUE_MAX_BATCH": "10", "QUEUE_MAX_ATTEMPTS": "100"}
@@ -118,7 +118,7 @@ async def test_a_second_signal_ends_it_at_once(server: Running, tmp_path: Path) 
         box.plan("3600")
         await box.push_events(3)
         async with consuming(box, PROCESSING_BUDGET_SECONDS="3600", SHUTDOWN_GRACE_SECONDS="3600") as daemon:
-            await trio.sleep(0.5)
+            await box.until_taken()
             daemon.process.send_signal(signal.SIGTERM)
             await trio.sleep(0.2)
             assert await daemon.stop() == 0

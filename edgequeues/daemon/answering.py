@@ -70,18 +70,19 @@ class Answering:
         """One call, and a pause where it failed; return the failures in a row."""
         some = self._next()
         try:
-            async with self.calls:
-                acked = await self._queue.ack(holding.answers(some, ours=self.ours))
+            await self._ack(some)
         except QueueError as error:
-            if isinstance(error, Refused) and not isinstance(error, Denied):
-                await self._apart(some, error)
+            if isinstance(error, Refused) and await self._apart(some):
                 return 0
             self._log.tell("warning", "what became of messages could not be said yet", err=str(error))
             self._drop_late()
             await trio.sleep(self._patience.pause_s(failures + 1, error, self._chance))
             return failures + 1
-        self._settle(some, acked)
         return 0
+
+    async def _ack(self, some: list[Held]) -> None:
+        async with self.calls:
+            self._settle(some, await self._queue.ack(holding.answers(some, ours=self.ours)))
 
     def _next(self) -> list[Held]:
         some: list[Held] = []
@@ -94,19 +95,20 @@ class Answering:
             some.append(held)
         return some
 
-    async def _apart(self, some: list[Held], error: Refused) -> None:
-        """A call was refused: of several messages, it may be one that is to blame."""
+    async def _apart(self, some: list[Held]) -> bool:
+        """A call was refused: of its messages, it may be one that is to blame. False: it is none of them."""
         for held in some:
             try:
-                if len(some) > 1:
-                    async with self.calls:
-                        self._settle([held], await self._queue.ack(holding.answers([held], ours=self.ours)))
-                    continue
-            except Refused as fault:
-                error = fault
+                await self._ack([held])
+            except Denied as error:
+                if held.answer is None or held.answer.letter is None:
+                    return False
+                self._lose(held, f"{error}; its reply goes to the queue {held.answer.letter.queue}")
+            except Refused as error:
+                self._lose(held, str(error))
             except QueueError:
-                return  # those left are said again
-            self._lose(held, str(error))
+                return False
+        return True
 
     def _settle(self, some: list[Held], acked: Acked) -> None:
         for held in some:

@@ -327,6 +327,33 @@ async def test_a_reply_whose_ack_was_lost_leaves_with_the_ack_of_the_duplicate()
     assert service.left == []
 
 
+async def test_a_reply_that_may_not_be_pushed_does_not_hold_up_other_acks() -> None:
+    service, replies = service_with(4, ours=True), Sent("inbox-outbox")
+    service.call_s = 0.1
+    service.failing = lambda path: 403 if path == "ack" and service.calls[-1][1].get("emit") else None
+
+    async def one_reply(one: SwitchboardEvent, ctx: Context) -> Result | None:
+        return Result(reply=EmailReply(text="hi")) if number(one) == 2 else None
+
+    async with running(service, one_reply, replies=replies) as one:
+        await trio.sleep(5)
+        assert sorted(int(id, 16) for id in service.acked) == [1, 3, 4]
+        assert any("inbox-outbox" in fields.get("err", "") for _, _, fields in one.lines.said)
+
+
+async def test_a_token_that_is_revoked_for_a_while_loses_no_ack() -> None:
+    service = service_with(40)
+    service.failing = lambda path: 401 if path == "ack" else None
+    async with running(service) as one:
+        await trio.sleep(20)
+        assert service.acked == []
+        assert len(service.asked("ack")) < 60
+        service.failing = lambda path: None
+        await trio.sleep(30)
+        assert sorted(one.handled.began) == list(range(1, 41))
+        assert len(service.acked) == 40
+
+
 async def test_metrics_tell_what_became_of_messages() -> None:
     service = service_with(3, ours=True)
 

@@ -72,6 +72,10 @@ class Inbox:
         assert answer.status_code == 200, answer.text
         return answer.json()["result"]
 
+    def show(self, token: str) -> None:
+        """Have all requests of the test carry a token."""
+        self._http.headers["authorization"] = f"Bearer {token}"
+
     async def push(self, *bodies: Any) -> None:
         for first in range(0, len(bodies), 100):
             messages = [{"body": one} for one in bodies[first : first + 100]]
@@ -164,8 +168,13 @@ class Daemon:
 
 
 @asynccontextmanager
-async def consuming(inbox: Inbox, *options: str, url: str = "", **variables: str) -> AsyncIterator[Daemon]:
-    """Run a daemon; it is killed at the end if it has not ended by then. url: of the queue, if by another way."""
+async def consuming(
+    inbox: Inbox, *options: str, url: str = "", name: str = "inbox", **variables: str
+) -> AsyncIterator[Daemon]:
+    """Run a daemon; it is killed at the end if it has not ended by then.
+
+    url: of the queue, if by another way. name: what it calls the queue.
+    """
     log = inbox.folder / "daemon.log"
     path = os.pathsep.join(filter(None, (str(Path.cwd()), os.environ.get("PYTHONPATH"))))
     env = environment() | {"QUEUE_HTTP_ENDPOINT": url or inbox.url, "PYTHONPATH": path} | variables
@@ -175,7 +184,7 @@ async def consuming(inbox: Inbox, *options: str, url: str = "", **variables: str
             args, stdout=subprocess.PIPE, stderr=stderr, env=env, cwd=inbox.folder
         )
     try:
-        assert await first_line(process) == "ready inbox", log.read_text()
+        assert await first_line(process) == f"ready {name}", log.read_text()
         yield Daemon(process, log)
     finally:
         if process.returncode is None:

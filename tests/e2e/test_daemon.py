@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 import trio
 
+from edgequeues.core.ids import hex_to_ulid
+
 from .daemons import FAILS, SLEEPS, STEPS, Inbox, consuming, inbox
 from .process import Running, command, lines, serving
 
@@ -187,3 +189,27 @@ async def test_what_cannot_be_run_is_told_at_once(server: Running, tmp_path: Pat
         gone = box.url.rpartition("/")[0] + "/nothing"
         told = await command("consume", "--url", "http://127.0.0.1:1/", "--queue-http-endpoint", gone)
         assert (told.returncode, b"there is no queue nothing" in told.stderr) == (1, True)
+
+
+async def test_a_token_that_may_pull_the_inbox_is_enough_and_none_is_not(
+    server: Running, tmp_path: Path
+) -> None:
+    async def token(*args: str) -> str:
+        made = await command("token", "create", *args, "--data", str(tmp_path / "data"))
+        assert made.returncode == 0, made.stderr
+        return made.stdout.decode().strip()
+
+    async with inbox(server.url, tmp_path / "shop", SLEEPS) as box:
+        await box.push_events(3)
+        box.show(await token("owner"))
+        hex_id = box.url.rpartition("/")[2]
+        queue = hex_to_ulid(hex_id)
+        mine = await token("daemon", "--space", "demo", "--queue", queue, "--verbs", "pull")
+        told = await command("consume", "--url", "http://127.0.0.1:1/", "--queue-http-endpoint", box.url)
+        assert (told.returncode, b"QUEUE_HTTP_TOKEN" in told.stderr) == (1, True)
+        async with consuming(box, name=hex_id, QUEUE_HTTP_TOKEN=mine) as daemon:
+            await box.until_backlog(0)
+            assert await daemon.stop() == 0
+        log = daemon.log.read_text()
+        assert "its rules are not checked" in log
+        assert mine not in log

@@ -351,7 +351,7 @@ async def test_a_token_that_is_revoked_for_a_while_loses_no_ack() -> None:
         service.failing = lambda path: None
         await trio.sleep(30)
         assert sorted(one.handled.began) == list(range(1, 41))
-        assert len(service.acked) == 40
+        assert len(set(service.acked)) == 40
 
 
 async def test_metrics_tell_what_became_of_messages() -> None:

@@ -124,8 +124,9 @@ class Process:
             status = await self._process.wait()
             for stream in (self._stdin, self._stdout):
                 await stream.aclose()
-        named = f"signal {-status}, {signal.strsignal(-status) or 'unknown'}"
-        self._how = named if status < 0 else f"status {status}"
+        self._how = f"status {status}"
+        if status < 0:
+            self._how = f"signal {-status}, {signal.strsignal(-status) or 'unknown'}"
         return self._how
 
     def has_ended(self) -> bool:

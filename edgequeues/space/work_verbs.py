@@ -197,7 +197,9 @@ class WorkVerbs(SpaceBase):
         entries = {position: log.at(self.db, position) for position in told}  # while they are there
         verdicts = desk.ack(leases, even_stale=even_stale)
         for token, lease, verdict in zip(tokens, leases, verdicts, strict=True) if results else ():
-            if lease is not None and (entry := entries.get(lease.position)) and verdict == "done":
+            if token not in results or verdict != "done":  # two tokens may be of one message
+                continue
+            if lease is not None and (entry := entries.get(lease.position)):
                 message = (row.queue_id, entry.id)
                 kept.put(self.db, lease.position, results[token], self._time(), message)
                 self._alarm_in(kept.KEPT_MS)

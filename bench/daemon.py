@@ -93,7 +93,9 @@ def _filled(ours: served.Served, round_: int, events: int) -> str:
     native = f"/v1/dxn:queue:{SPACE}:round-{round_}/push"
     for first in range(0, events, PUSHED):
         entries = [{"data": _event(number)} for number in range(first, min(first + PUSHED, events))]
-        ours.ask("POST", native, msgspec.json.encode({"entries": entries}), **{"content-type": "application/json"})
+        ours.ask(
+            "POST", native, msgspec.json.encode({"entries": entries}), **{"content-type": "application/json"}
+        )
     ours.settle()
     return path
 

@@ -21,7 +21,14 @@ T = TypeVar("T")
 
 REAL_TIME = {
     Path(__file__).parent / name
-    for name in ("blobs", "conformance", "e2e", "workers", "daemon/test_smtp.py", "daemon/test_download_sockets.py")
+    for name in (
+        "blobs",
+        "conformance",
+        "e2e",
+        "workers",
+        "daemon/test_smtp.py",
+        "daemon/test_download_sockets.py",
+    )
 }
 
 

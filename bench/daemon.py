@@ -35,14 +35,6 @@ PUSHED = 500  # a call
 HANDLERS = {"plain": "a plain function", "coroutine": "a coroutine on trio"}
 
 
-def plain(event: object, ctx: object) -> None:
-    """Deal with an event: there is nothing to do."""
-
-
-async def coroutine(event: object, ctx: object) -> None:
-    """The same, on trio."""
-
-
 def measure(rig: Rig) -> Iterator[Figure]:
     """The bare loop, and the daemon with either kind of function, in turn."""
     events, numbers = rig.pick(EVENTS, 6_000, 64), count()
@@ -138,7 +130,7 @@ def _daemon(ours: served.Served, path: str, events: int, handler: str) -> Run:
         "QUEUE_MAX_ATTEMPTS": "4",
         "LOG_LEVEL": "info",
     }
-    options = ("consume", "--handler", f"bench.daemon:{handler}", "--until-empty")
+    options = ("consume", "--handler", f"bench.noop:{handler}", "--until-empty")
     with subprocess.Popen(
         [sys.executable, "-m", "edgequeues.cli.main", *options],
         cwd=served.ROOT,

@@ -51,6 +51,8 @@ def safe_filename(filename: str) -> str:
         stem = _ADDRESS.sub(" ", stem)
     stem = re.sub("-{2,}", "-", _NUMBER.sub("", _UNSAFE.sub("-", stem))).strip("._-")
     stem = stem[: NAME_CHARS_MAX - len(extension)].rstrip("._-") or "file"
+    if _NUMBER.search(stem + extension):  # one that reaches into what looked like an extension
+        extension = ""
     name = stem + extension
     return f"file-{name[: NAME_CHARS_MAX - 5]}" if _DEVICE.fullmatch(name) else name
 

@@ -2,6 +2,7 @@
 
 from edgequeues.client.admin import Actor, AuditPage, AuditRecord, InspectedLetter, Kin, Misfit, Trial
 from edgequeues.client.api import Client
+from edgequeues.client.bindings import Binding, Bindings
 from edgequeues.client.entities import Entity, EntityPage, Executed, History
 from edgequeues.client.errors import BadAnswer, ClientError, Refused, ServerError, Unavailable, Unreachable
 from edgequeues.client.events import Subscription
@@ -60,6 +61,8 @@ __all__ = [
     "Backoff",
     "BadAnswer",
     "Batch",
+    "Binding",
+    "Bindings",
     "Chunk",
     "Client",
     "ClientError",

@@ -138,7 +138,7 @@ class Batches:
     def stop(self, *, grace_s: float | None = None) -> None:
         """Have `run` end: nothing more is begun; handlers may go on for `grace_s`. May be called again with less.
 
-        What has no handler yet is given back. Over Cloudflare's API that can only be said as a failed attempt.
+        What has no handler yet is given back. To a service that is not ours that can only be said as a failed attempt.
         """
         now_s = trio.current_time()
         grace_s = self._settings.shutdown_grace_seconds if grace_s is None else grace_s

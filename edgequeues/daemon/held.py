@@ -93,12 +93,15 @@ class Held:
 
 def answers(some: Iterable[Held], *, ours: bool) -> Answers:
     """What to say of messages, all of which have their answer. ours: may it be more than Cloudflare documents?"""
-    said = Answers(acks=[], retries=[], permanent=[], errors={}, results={}, emit=[])
+    said = Answers(acks=[], retries=[], permanent=[], releases=[], errors={}, results={}, emit=[])
     for held in some:
         lease, answer = held.lease, held.answer
         assert answer is not None
         if answer.did == "ack":
             said.acks.append(lease)
+        elif answer.outcome == "released" and ours:
+            said.releases.append(lease)
+            continue
         elif answer.did == "retry":
             said.retries.append(Retry(lease, answer.delay_s))
         else:

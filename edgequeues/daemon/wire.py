@@ -116,13 +116,14 @@ class Emit(Struct, frozen=True):
 class Answers(Struct, kw_only=True):
     """What becomes of messages, by their leases. All but `acks` and `retries` is for servers of ours only.
 
-    permanent: dead letters at once. errors: why, of retries and permanent ones. results: any JSON, kept with an
-    acked message.
+    permanent: dead letters at once. releases: given back, the attempt does not count. errors: why, of retries and
+    permanent ones. results: any JSON, kept with an acked message.
     """
 
     acks: list[str] = []
     retries: list[Retry] = []
     permanent: list[str] = []
+    releases: list[str] = []
     errors: dict[str, str] = {}
     results: dict[str, Any] = {}
     emit: list[Emit] = []
@@ -177,6 +178,8 @@ def ack_body(answers: Answers) -> bytes:
     }
     if answers.permanent:
         said["permanent"] = [{"lease_id": lease} for lease in answers.permanent]
+    if answers.releases:
+        said["releases"] = [{"lease_id": lease} for lease in answers.releases]
     if answers.errors:
         said["errors"] = answers.errors
     if answers.results:

@@ -11,12 +11,14 @@ from msgspec import Raw, Struct
 
 from edgequeues.core.backoff import DELAY_MS_MAX
 from edgequeues.models import ENTRY_BYTES_MAX, WORK_QUEUE, Appended, ConsumerConfig, Entry, NewEntry
+from edgequeues.models_letters import LetterReason
 from edgequeues.space import attempts, deadletters, retention
 from edgequeues.space.deadletters import DeadLetter, Summary
 from edgequeues.space.moves import Burial
 from edgequeues.space.queues import Queue
 from edgequeues.spec.judging import Malformed
 
+MALFORMED = "MALFORMED_EVENT"  # how consumers say of a message that it is no event; events/check.py
 RETENTION_MS = 7 * 86_400_000
 
 # Of a queue of dead letters that nobody made.
@@ -78,7 +80,7 @@ def facts(
         source_position=row.position,
         object_id=entry.id,
         consumer=burial.consumer.name,
-        reason=burial.reason,
+        reason=_reason(burial),
         error=burial.error,
         attempts=row.attempts,
         first_seen=row.first or entry.updated,
@@ -89,6 +91,12 @@ def facts(
         before=None if before is None else msgspec.json.encode(before).decode(),
         errors=msgspec.json.encode(failures).decode(),
     )
+
+
+def _reason(burial: Burial) -> LetterReason:
+    """Of what consumers give up at once, some was no event: they say so by this code."""
+    malformed = burial.reason == "permanent" and burial.error.startswith(MALFORMED)
+    return "malformed" if malformed else burial.reason
 
 
 def unfit_facts(

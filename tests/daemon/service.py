@@ -145,6 +145,9 @@ class Service(httpx.AsyncBaseTransport):
             held.errors.append(said.get("errors", {}).get(lease, ""))
             if one in said.get("permanent", []):
                 self.dead[held.id] = held.errors[-1]
+        for one in said.get("releases", []):
+            held = self.leases[one["lease_id"]]
+            held.lease, held.ready_s = None, trio.current_time()
         self.emitted += said.get("emit", [])
         emitted = [{"queue_name": one["queue"], "queue_id": DEAD_ID} for one in said.get("emit", [])]
         return {"warnings": warnings, "emitted": emitted}

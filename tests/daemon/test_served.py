@@ -98,7 +98,7 @@ async def test_a_long_batch_is_kept_and_what_is_left_at_a_stop_is_given_back(ser
     async with running(served.transport, long, **served.rules()) as one:
         await trio.sleep(80)
         assert one.handled.ended == [1, 2, 3, 4, 5]
-    assert [message["attempts"] for message in await served.inbox.pull()] == [2, 2, 2]
+    assert [message["attempts"] for message in await served.inbox.pull()] == [1, 1, 1]
 
 
 async def test_cd_s04_an_ack_that_is_lost_leads_to_no_second_run(served: Served) -> None:

@@ -57,6 +57,8 @@ async def test_what_no_attempt_will_help_is_a_dead_letter_at_once_and_says_why(c
     assert (metadata["eq-last-error"], metadata["eq-attempts"]) == ("MALFORMED_EVENT: $.id is missing", "1")
     assert metadata["eq-first-seen-at"] <= metadata["eq-last-seen-at"]
     assert await queue.count() == 1
+    shown = await client.get("/v1/dxn:queue:demo:graves/dead")
+    assert [one["letter"]["reason"] for one in shown.json()["letters"]] == ["malformed"]
 
 
 async def test_what_is_given_back_counts_no_attempt(client: Client) -> None:

@@ -26,6 +26,7 @@ REAL_TIME = {
         "conformance",
         "e2e",
         "workers",
+        "daemon/handlers",
         "daemon/test_smtp.py",
         "daemon/test_download_sockets.py",
     )

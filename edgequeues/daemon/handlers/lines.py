@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from random import Random
 from typing import Any
@@ -18,12 +18,11 @@ import trio
 from edgequeues.daemon.contract import Context, GiveUp, Handler, Result, TryAgain
 from edgequeues.daemon.handlers.messages import PARAMS, Answer, Call, Cancel, Did, Event, Failed, Ready
 from edgequeues.daemon.handlers.process import Gone, Process
-from edgequeues.daemon.handlers.spec import HandlerSpec, Link, UnusableHandler
+from edgequeues.daemon.handlers.spec import HandlerSpec, Link, UnusableHandler, result_of
 from edgequeues.events.event import SwitchboardEvent
 
 CALLS_MAX = 16  # of one event that are under way at once; further ones wait
 CANCEL_S = 1.0  # that a process has to answer an event whose time is up
-END_S = 1.0  # that one has to end which has closed its output
 PAUSE_S_MIN, PAUSE_S_MAX = 0.1, 10.0  # before a process is started where the last one failed
 
 
@@ -54,7 +53,7 @@ class _Conversation:
             raise gone
         self.is_over = True
         if isinstance(end, Did):
-            return end.result or Result()
+            return result_of(end.result, who="the handler")
         assert isinstance(end, Failed)
         if end.permanent:
             raise GiveUp(end.error)
@@ -166,13 +165,12 @@ class Commands:
             try:
                 return await conversation.run(event, self._budget_s)
             except Gone as fault:
-                how = await process.kill(wait_s=END_S)
+                how = await process.kill(fault)
                 raise TryAgain(f"the handler's process is no more: {fault} ({how})") from None
-            except trio.Cancelled:
-                with trio.move_on_after(CANCEL_S, shield=True):
-                    await self._cancel(conversation, process)
-                raise
             finally:
+                if not conversation.is_over and process.is_usable:  # it was cancelled
+                    with trio.move_on_after(CANCEL_S, shield=True), suppress(Gone):
+                        await conversation.cancel()
                 await self._put(process, is_good=conversation.is_over)
 
     async def first(self) -> None:
@@ -191,15 +189,8 @@ class Commands:
             while self._idle:
                 endings.start_soon(self._idle.pop().stop)
 
-    async def _cancel(self, conversation: _Conversation, process: Process) -> None:
-        try:
-            if not process.torn:
-                await conversation.cancel()
-        except Gone:
-            return
-
     async def _put(self, process: Process, *, is_good: bool) -> None:
-        if is_good and not process.torn:
+        if is_good and process.is_usable:
             self._failures = 0
             self._idle.append(process)
         else:
@@ -236,7 +227,7 @@ class Commands:
         try:
             await process.ready()
         except Gone as fault:
-            how = await process.kill(wait_s=END_S)
+            how = await process.kill(fault)
             raise Gone(f"{fault} ({how})") from None
         except BaseException:
             await process.kill()

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct
 
-from edgequeues.daemon.contract import EmailReply, Result, SmsReply
+from edgequeues.daemon.contract import EmailReply, SmsReply
 from edgequeues.events.event import BlobRef, SwitchboardEvent
 
 VERSION = 1
@@ -67,7 +67,7 @@ class Did(Struct, tag="result", tag_field="type"):
     """An event is dealt with."""
 
     id: int
-    result: Result | None = None
+    result: Any = None
 
 
 class Failed(Struct, tag="error", tag_field="type", rename="camel"):

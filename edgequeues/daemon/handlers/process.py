@@ -17,13 +17,18 @@ from edgequeues.daemon.handlers.messages import LINE_BYTES_MAX, FromCommand, Hel
 
 START_S = 30.0  # from the start to `ready`
 STOP_S = 2.0  # after `stop`, and again after SIGTERM
+END_S = 1.0  # after it has closed its output
 CHUNK_BYTES = 64 * 1024
 LOG_BYTES_MAX = 8_192  # of a line on standard error; the rest of it is left out
 LOG_LINES_MAX = 600  # a minute
 
 
 class Gone(Exception):
-    """The process has ended, or says what makes no sense. Says which."""
+    """The process ends, or else says what makes no sense. Says which."""
+
+    def __init__(self, text: str, *, ends: bool = False) -> None:
+        super().__init__(text)
+        self.ends = ends
 
 
 class Process:
@@ -39,12 +44,17 @@ class Process:
         self._searched = 0  # bytes of it that have no line end
         self._saying = trio.Lock()
         self._how: str | None = None  # it ended
-        self.torn = False  # a line was begun, and not ended
+        self._torn = False  # a line was begun, and not ended
 
     @property
     def pid(self) -> int:
         """Of the process, and of the group of all that it starts."""
         return self._process.pid
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether something can be said to it still, as far as is known."""
+        return self._how is None and not self._torn
 
     @classmethod
     async def start(cls, words: Sequence[str]) -> Process:
@@ -72,12 +82,12 @@ class Process:
     async def say(self, message: ToCommand) -> None:
         """Write a line. Raises Gone."""
         async with self._saying:
-            self.torn = True
+            self._torn = True
             try:
                 await self._stdin.send_all(messages.line(message))
             except (trio.BrokenResourceError, trio.ClosedResourceError):
-                raise Gone("it reads no more") from None
-            self.torn = False
+                raise Gone("it reads no more", ends=True) from None
+            self._torn = False
 
     async def hear(self) -> FromCommand:
         """Read a line. Raises Gone."""
@@ -90,7 +100,7 @@ class Process:
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 chunk = b""
             if not chunk:
-                raise Gone("it ended")
+                raise Gone("it ended", ends=True)
             self._heard += chunk
         text = bytes(self._heard[:end])
         del self._heard[: end + 1]
@@ -106,7 +116,7 @@ class Process:
         """End it in good order, or by force where it does not end."""
         with trio.CancelScope(shield=True):
             with trio.move_on_after(STOP_S), suppress(Gone):
-                if not self.torn:
+                if self.is_usable:
                     await self.say(Stop())
             await self._stdin.aclose()
             if not await self._ended(STOP_S):
@@ -114,12 +124,13 @@ class Process:
                 await self._ended(STOP_S)
             await self.kill()
 
-    async def kill(self, *, wait_s: float = 0.0) -> str:
-        """End it, and what it has started, at once; return how it ended. wait_s: for it to end by itself."""
+    async def kill(self, fault: Gone | None = None) -> str:
+        """End it, and what it has started, at once; return how it ended. One that ends by itself is let to do so."""
         if self._how is not None:
             return self._how
         with trio.CancelScope(shield=True):
-            await self._ended(wait_s)
+            if fault is not None and fault.ends:
+                await self._ended(END_S)
             self._signal(signal.SIGKILL)
             status = await self._process.wait()
             for stream in (self._stdin, self._stdout):

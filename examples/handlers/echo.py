@@ -1,4 +1,4 @@
-"""A handler in Python, which says back what was said: `edgequeues consume --handler examples.handlers.echo:handle`."""
+"""A handler that says back what was said: `edgequeues consume --handler examples.handlers.echo:handle`."""
 
 from __future__ import annotations
 

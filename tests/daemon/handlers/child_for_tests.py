@@ -68,7 +68,7 @@ def rude(todo: str) -> None:
                 say(type="call", id=last, call=2, method="count", params={"name": "floods"})
 
 
-def deal(message: dict[str, Any]) -> dict[str, Any] | None:
+def deal(message: dict[str, Any]) -> dict[str, Any] | None:  # noqa: PLR0911
     event, number = message["event"], message["id"]
     todo, text = event["tags"][0], event["content"].get("text", "")
     rude(todo)
@@ -111,7 +111,7 @@ def deal(message: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def main() -> None:
-    global last
+    global last  # noqa: PLW0603
     assert hear() == {"type": "hello", "version": 1}
     if "dumb" in sys.argv:
         time.sleep(3_600)

@@ -28,7 +28,7 @@ def note(text: object) -> Result:
     return Result(artifacts=[Artifact(kind="note", note=str(text))])
 
 
-def _simple(event: SwitchboardEvent, ctx: Any) -> object:
+def _simple(event: SwitchboardEvent, ctx: Any) -> object:  # noqa: PLR0911
     """What needs no waiting."""
     todo, text = event.tags[0], event.content.text or ""
     match todo:
@@ -84,7 +84,7 @@ async def on_trio(event: SwitchboardEvent, ctx: Any) -> object:
     return _simple(event, ctx)
 
 
-async def on_asyncio(event: SwitchboardEvent, ctx: AsyncioContext) -> object:
+async def on_asyncio(event: SwitchboardEvent, ctx: AsyncioContext) -> object:  # noqa: PLR0912
     asyncio.get_running_loop()
     match event.tags[0]:
         case "hang":

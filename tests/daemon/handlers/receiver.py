@@ -11,7 +11,7 @@ from threading import Thread
 from typing import Any
 
 
-def _answer(event: dict[str, Any], attempt: str | None) -> tuple[int, dict[str, str], object]:
+def _answer(event: dict[str, Any], attempt: str | None) -> tuple[int, dict[str, str], object]:  # noqa: PLR0911
     def note(text: object) -> object:
         return {"artifacts": [{"kind": "note", "note": str(text)}]}
 

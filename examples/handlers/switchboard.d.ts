@@ -1,5 +1,5 @@
 // What a handler is given and gives, for TypeScript. The daemon's own shapes are the structs of
-// edgequeues/events/event.py and edgequeues/daemon/contract.py; a test sees that both have the same members.
+// edgequeues/events/event.py and edgequeues/daemon/contract.py: change these with them.
 
 export type Source = "email" | "sms";
 

@@ -138,7 +138,7 @@ class Batches:
     def stop(self, *, grace_s: float | None = None) -> None:
         """Have `run` end: nothing more is begun; handlers may go on for `grace_s`. May be called again with less.
 
-        What has no handler yet is given back. To a service that is not ours that can only be said as a failed attempt.
+        What has no handler yet is given back. To other services that can only be said as a failed attempt.
         """
         now_s = trio.current_time()
         grace_s = self._settings.shutdown_grace_seconds if grace_s is None else grace_s
@@ -296,7 +296,7 @@ class Batches:
         """What to say of a message that was handled. Raises TryAgain, GiveUp where its reply cannot leave."""
         artifacts = _json({"artifacts": result.artifacts}) if result.artifacts else None
         if result.reply is None:
-            return msgspec.structs.replace(ACK, result=artifacts)
+            return ACK if artifacts is None else msgspec.structs.replace(ACK, result=artifacts)
         replies = self._parts.replies
         if self._ours and replies.outbox is not None:
             body, key = replies.letter(event, result.reply)

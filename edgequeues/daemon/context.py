@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
+from functools import cached_property
 from itertools import count
 from typing import Any
 
@@ -39,7 +40,7 @@ class Contexts:
             sender=self._sender,
             downloads=self._downloads,
             clock_now=self._clock_now,
-            logger=self._logger.bind(eventId=event.id, source=event.source, attempt=attempt),
+            logger=self._logger,
             metrics=self._metrics,
         )
 
@@ -59,13 +60,19 @@ class _Context:
         metrics: Metrics,
     ) -> None:
         self.attempt = attempt
-        self.logger = logger
+        self._logger = logger
         self.metrics = metrics
         self._event = event
         self._sender = sender
         self._downloads = downloads
         self._clock_now = clock_now
         self._calls = count(1)
+
+    @cached_property
+    def logger(self) -> Any:
+        """Made for handlers that log."""
+        event = self._event
+        return self._logger.bind(eventId=event.id, source=event.source, attempt=self.attempt)
 
     def now(self) -> datetime:
         return self._clock_now()

@@ -125,8 +125,11 @@ class Context(Protocol):
     """
 
     attempt: int
-    logger: Any  # structlog's bound logger, which names the event in every line
     metrics: Metrics
+
+    @property
+    def logger(self) -> Any:
+        """A logger of structlog, which names the event in every line."""
 
     def now(self) -> datetime:
         """The time in UTC, by the daemon's clock."""

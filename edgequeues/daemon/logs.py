@@ -96,8 +96,10 @@ def logger(
 
 
 def _json(fields: dict[str, Any]) -> str:
-    plain = msgspec.to_builtins(fields, enc_hook=repr, str_keys=True)
-    return jsontext.write(plain).decode()
+    try:
+        return msgspec.json.encode(fields).decode()
+    except (TypeError, ValueError):  # a handler's own objects; half a surrogate pair
+        return jsontext.write(msgspec.to_builtins(fields, enc_hook=repr, str_keys=True)).decode()
 
 
 def utc(unix_ms: int) -> str:

@@ -16,6 +16,7 @@ BYTES_MAX = 128_000  # as much as a message may have at Cloudflare
 
 _DECODER = msgspec.json.Decoder(SwitchboardEvent)
 _PLACED = re.compile(r"(.*?)(?: - at `(\$[A-Za-z0-9.\[\]]*)`)?", re.DOTALL)
+_LOOKED_INTO = (b"{", b"[", b"n")  # what may hold a name twice, or is null
 _NAME = re.compile(r"[A-Za-z]{1,32}")
 
 
@@ -75,7 +76,8 @@ def _check_members(text: bytes, place: str) -> None:
             if name in seen:
                 raise MalformedEvent(place, f"member {name} is given twice")
             seen.add(name)
-            _check_members(value, f"{place}.{name}")
+            if value[:1] in _LOOKED_INTO:
+                _check_members(value, f"{place}.{name}")
     elif text == b"null":
         raise MalformedEvent(place, "null, where a member that is absent is left out")
 

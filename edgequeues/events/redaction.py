@@ -10,7 +10,7 @@ from typing import Any
 _LOCAL = r"[\w.!#$%&'*+/=?^`{|}~-]"
 _ADDRESS = re.compile(rf"(?<!{_LOCAL})({_LOCAL}){_LOCAL}*+@(?=[\w\[])")
 _QUOTED = re.compile(r'"[^"\n]{0,64}"@(?=[\w\[])')
-_NUMBER = re.compile(r"(\+|%2[Bb])([0-9])((?:[ ().-]{0,2}[0-9]){6,}+)")
+_NUMBER = re.compile(r"(\+|%2[Bb])([0-9])((?:[ ().-]{0,2}[0-9]){6,})")
 _NESTED_MAX = 32
 
 

@@ -249,7 +249,11 @@ def _sender(settings: DaemonSettings, metrics: DaemonMetrics) -> AbstractAsyncCo
 def _downloads(settings: DaemonSettings) -> AbstractAsyncContextManager[Downloads]:
     """Whatever fetches objects. Raises ValueError, naming a setting."""
     hosts = [host.strip() for host in settings.blobs_hosts.split(",") if host.strip()]
-    return open_downloads(endpoint=settings.blobs_endpoint, token=settings.blobs_token, hosts=hosts)
+    endpoint, token = settings.blobs_endpoint, settings.blobs_token
+    if not endpoint:
+        endpoint = wire.endpoint(settings.queue_http_endpoint).blobs
+        token = token or settings.queue_http_token
+    return open_downloads(endpoint=endpoint, token=token, hosts=hosts)
 
 
 async def _linked(downloads: Downloads, ref: BlobRef) -> BlobRef:

@@ -150,7 +150,8 @@ class DaemonSettings(Struct, frozen=True, kw_only=True):
         str,
         Meta(
             max_length=2_048,
-            description="Where objects get new links. Without it, links are used as they came, while they are good.",
+            description="Where objects get new links, `https://HOST/blobs/SPACE`. Without it, where the queue is, "
+            "with its token; at Cloudflare, links are used as they came, while they are good.",
         ),
     ] = ""
     blobs_token: Annotated[

@@ -19,6 +19,7 @@ from edgequeues.core import jsontext
 from edgequeues.core.errors import InvalidJson
 
 LEASES_MAX = 100  # in one call
+CLOUDFLARE = "api.cloudflare.com"
 _ENDPOINT = re.compile(r"(?P<account>.*/accounts/[^/]+)/queues/(?P<queue>[^/]+)(?:/messages(?:/[a-z]+)?)?/?")
 _ID = re.compile(r"[0-9a-f]{32}")
 _SECONDS = re.compile(r"[0-9]{1,9}(?:\.[0-9]+)?")
@@ -61,6 +62,13 @@ class Endpoint(Struct, frozen=True):
     def is_name(self) -> bool:
         """Is it a name, whose id is to be asked for?"""
         return _ID.fullmatch(self.queue) is None
+
+    @property
+    def blobs(self) -> str:
+        """Where edgequeues has the objects of the account; "" at Cloudflare, which has them elsewhere."""
+        url = urlsplit(self.account)
+        account = url.path.rpartition("/")[2]
+        return "" if url.hostname == CLOUDFLARE else f"{url.scheme}://{url.netloc}/blobs/{account}"
 
     def url(self, path: str = "") -> str:
         """The address of the queue, or of something of it."""

@@ -272,3 +272,9 @@ async def test_one_answer_that_the_service_does_not_take_does_not_hold_up_the_ot
         await trio.sleep(5)
         assert sorted(int(id, 16) for id in service.acked) == [1, 2, 4, 5]
         assert any("could not be said" in msg for _, msg, _ in one.lines.said)
+
+
+def test_objects_are_where_the_queue_is_unless_that_is_at_cloudflare() -> None:
+    ours = wire.endpoint("http://127.0.0.1:8700/client/v4/accounts/demo/queues/inbox/messages")
+    theirs = wire.endpoint("https://api.cloudflare.com/client/v4/accounts/demo/queues/inbox")
+    assert (ours.blobs, theirs.blobs) == ("http://127.0.0.1:8700/blobs/demo", "")

@@ -169,9 +169,15 @@ async def test_a_task_of_asyncio_that_will_not_be_cancelled_is_told_of_and_keeps
 
 
 async def test_what_asyncio_no_longer_waits_for_is_ended_on_trio() -> None:
-    async with opened("asyncio") as it:
+    """While the attempt still goes on."""
+    async with opened("asyncio") as it, trio.open_nursery() as tasks:
+
+        async def release() -> None:
+            await until(lambda: it.ctx.was_stopped)
+            functions.held.set()
+
+        tasks.start_soon(release)
         assert await it.note("impatient") == "gave up waiting"
-        assert it.ctx.was_stopped
 
 
 async def test_a_task_of_asyncio_does_several_things_at_once() -> None:

@@ -16,6 +16,7 @@ _ADDRESS = re.compile(r'(?:"[^"]*"|[^\s@]*)(?:\s*@\s*[^\s@]*)+')
 # Digits, and what is put between them in numbers that are called.
 _NUMBER = re.compile(r"[0-9](?:[._-]*[0-9]){6,}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_END = re.compile(r"[^A-Za-z0-9]+\Z")
 _EXTENSION = re.compile(r"\.(?=[0-9]{0,2}[A-Za-z])[A-Za-z0-9]{1,5}\Z")
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNORECASE)
 _SCOPE = re.compile(r"(?=[0-9._-]*[A-Za-z])[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -44,7 +45,17 @@ def safe_filename(filename: str) -> str:
     of no device. Its extension is kept.
     """
     plain = unicodedata.normalize("NFKC", unquote(filename[:_LOOKED_AT]))
-    plain = re.split(r"[/\\]", plain)[-1]
+    name = re.split(r"[/\\]", plain)[-1]
+    for _ in range(NAME_CHARS_MAX):  # what is taken out may bring an extension to the end, or digits together
+        before, name = name, _safer(name)
+        if name == before:
+            break
+    return name
+
+
+def _safer(plain: str) -> str:
+    """A name with what may not stay taken out, once."""
+    plain = _END.sub("", plain)
     ending = _EXTENSION.search(plain)
     stem, extension = (plain, "") if ending is None else (plain[: ending.start()], ending[0])
     if "@" in stem:

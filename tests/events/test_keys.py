@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 import pytest
@@ -90,6 +92,8 @@ def test_addresses_and_numbers_are_left_out_and_extensions_stay(filename: str, s
 LOCAL = st.text("abcdefghijklmnopqrstuvwxyzäé.+_%0123456789", min_size=4, max_size=20)
 DIGITS = st.text("0123456789", min_size=7, max_size=15)
 NOISE = st.text(max_size=12)
+# Digits elsewhere in a name may stay, and would be taken for some of the number.
+NO_DIGITS = NOISE.filter(lambda text: re.search(r"\d", unicodedata.normalize("NFKC", unquote(text))) is None)
 
 
 @given(NOISE, LOCAL, NOISE, st.sampled_from(["", "/", "\\", " ", ".pdf"]))
@@ -101,7 +105,7 @@ def test_no_address_survives(before: str, local: str, after: str, between: str) 
     assert "example.org" not in safe
 
 
-@given(NOISE, DIGITS, NOISE, st.sampled_from(["", " ", "-", ".", "(", ") ", "\u2011"]), st.booleans())
+@given(NO_DIGITS, DIGITS, NO_DIGITS, st.sampled_from(["", " ", "-", ".", "(", ") ", "\u2011"]), st.booleans())
 def test_no_number_survives(before: str, digits: str, after: str, sign: str, plus: bool) -> None:
     filename = f"{before}x{'+' * plus}{sign.join(digits)}x{after}"
     safe = keys.safe_filename(filename)
@@ -123,7 +127,7 @@ def test_no_event_id_brings_an_address_or_a_number_into_a_key(event_id: str) -> 
     key = keys.email_html(event_id, AT_MS)
     assert re.fullmatch(r"email/2026/01/31/[A-Za-z0-9][A-Za-z0-9._-]{0,127}/body\.html", key)
     assert "@" not in key
-    if event_id.lstrip("+").isdigit():
+    if re.fullmatch(r"\+?[0-9]{7,}", event_id):
         assert event_id.lstrip("+") not in key
     msgspec.convert(key, Key)
 

@@ -124,7 +124,7 @@ class MethodNotAllowed(EdgeQueuesError):
 
 
 class UnsupportedMedia(EdgeQueuesError):
-    """Send application/json or application/x-ndjson."""
+    """Send the body as it is, not compressed, in a media type that is taken there."""
 
     code = "unsupported_media_type"
 

@@ -229,7 +229,7 @@ def media(request: Request, *accepted: str) -> str:
     """The media type of a body, JSON where none is given. Raises UnsupportedMedia."""
     kind = _kind(request.headers.get(b"content-type", JSON))
     if kind not in accepted:
-        raise UnsupportedMedia(f"{kind[:100]!r} is not accepted here")
+        raise UnsupportedMedia(f"{kind[:100]!r} is not accepted here, but {' and '.join(accepted)}")
     coding = request.headers.get(b"content-encoding", b"identity")
     if coding.lower() != b"identity":
         raise UnsupportedMedia(f"a body encoded as {coding[:100].decode('latin-1')!r} is not accepted")

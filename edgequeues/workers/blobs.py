@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -35,6 +35,7 @@ from edgequeues.router import Router
 from edgequeues.space.blob_verbs import DOOMED_TOGETHER
 from edgequeues.space.shard import SpaceShard
 from edgequeues.space.watched import by
+from edgequeues.workers.beside import beside
 from shards.disk import Disk
 from shards.errors import ShardError
 from shards.namespace import Ref
@@ -280,19 +281,9 @@ class Blobs:
                         del self._locks[place]
 
 
-@asynccontextmanager
-async def open_sweeper(blobs: Blobs) -> AsyncIterator[None]:
+def open_sweeper(blobs: Blobs) -> AbstractAsyncContextManager[None]:
     """Have doomed blobs deleted for as long as the block lasts. What the block raises leaves it as it is."""
-    failed: Exception | None = None
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(blobs.sweep)
-        try:
-            yield
-        except Exception as error:
-            failed = error
-        nursery.cancel_scope.cancel()
-    if failed is not None:
-        raise failed
+    return beside(blobs.sweep)
 
 
 def _dxn(space: str) -> Dxn:

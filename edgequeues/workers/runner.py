@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import NamedTuple
 
 import trio
@@ -21,6 +22,7 @@ from edgequeues.space.calling_verbs import Task
 from edgequeues.space.entities import Entity
 from edgequeues.space.shard import SpaceShard
 from edgequeues.spec.working import Runner
+from edgequeues.workers.beside import beside
 from edgequeues.workers.executors import Executors
 from edgequeues.workers.functions import LookUp
 from edgequeues.workers.pipe import Job
@@ -146,17 +148,9 @@ async def open_runner(
     What the block raises leaves it as it is, not in a group.
     """
     runner = CommandRunner(router, executors)
-    failed: Exception | None = None
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(runner.serve, "python", processes)
-        nursery.start_soon(runner.serve, "http", requests)
-        try:
-            yield
-        except Exception as error:
-            failed = error
-        nursery.cancel_scope.cancel()
-    if failed is not None:
-        raise failed
+    tasks = partial(runner.serve, "python", processes), partial(runner.serve, "http", requests)
+    async with beside(*tasks):
+        yield
 
 
 async def _later(names: Names, name: str) -> None:

@@ -71,7 +71,7 @@ class Downloads:
         """The link that came with the event, if it is still good. Raises GiveUp where it leads to no allowed host."""
         if ref.presigned_get_url is None:
             return None
-        if ref.expires_at is not None and _moment(ref.expires_at) <= self._now() + MARGIN:
+        if has_ended(ref, self._now() + MARGIN):
             return None
         return self._checked(ref.presigned_get_url)
 
@@ -292,11 +292,14 @@ def _origin(url: httpx.URL) -> tuple[str, int]:
     return url.host.lower().removesuffix("."), url.port or {"http": 80}.get(url.scheme, 443)
 
 
-def _moment(text: str) -> datetime:
+def has_ended(ref: BlobRef, now: datetime) -> bool:
+    """Has the end of a link been reached at that time? One whose end is no time counts as ended."""
+    if ref.expires_at is None:
+        return False
     try:
-        return datetime.fromisoformat(text)
+        return datetime.fromisoformat(ref.expires_at) <= now
     except ValueError:
-        return datetime.min.replace(tzinfo=UTC)
+        return True
 
 
 def _unreachable(fault: httpx.TransportError) -> Unreachable:

@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 
 from edgequeues.core import jsontext
 from edgequeues.core.errors import InvalidJson
-from edgequeues.daemon.logs import utc
+from edgequeues.core.times import utc
 from edgequeues.daemon.queue import HttpQueue, Patience
 from edgequeues.daemon.wire import Message, QueueError, Refused
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping
-from datetime import UTC, datetime
 from typing import Any, Protocol, TextIO
 
 import msgspec
 import structlog
 
 from edgequeues.core import jsontext
+from edgequeues.core.times import utc
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 _FIRST = ("ts", "level", "component", "eventId", "source", "attempt", "msg", "err", "outcome")
@@ -100,10 +100,3 @@ def _json(fields: dict[str, Any]) -> str:
         return msgspec.json.encode(fields).decode()
     except (TypeError, ValueError):  # a handler's own objects; half a surrogate pair
         return jsontext.write(msgspec.to_builtins(fields, enc_hook=repr, str_keys=True)).decode()
-
-
-def utc(unix_ms: int) -> str:
-    """A time as ISO 8601 has it, in UTC, with milliseconds."""
-    return (
-        datetime.fromtimestamp(unix_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -16,6 +15,7 @@ from msgspec import Struct
 from edgequeues.blobs.about import BUCKET, About, Blob
 from edgequeues.core import jsontext
 from edgequeues.core.errors import InvalidRequest, LinkInvalid, RangeNotSatisfiable, UnsupportedMedia
+from edgequeues.core.times import utc
 from edgequeues.http import codec, params, problems
 from edgequeues.http.auth import Auth
 from edgequeues.http.ranges import wanted
@@ -102,7 +102,7 @@ def dialect(blobs: Blobs, auth: Auth, base_url: str) -> Dialect:
         base = base_url + request.headers[b"host"].decode("latin-1") if base_url.endswith("//") else base_url
         space = request.params["space"]
         signed = await blobs.sign(space, ask.bucket, ask.key, ask.lifetime_s, base_url=base)
-        answer = SignOut(ask.bucket, ask.key, signed.url, _utc(signed.expires_ms))
+        answer = SignOut(ask.bucket, ask.key, signed.url, utc(signed.expires_ms))
         return Response(codec.encode(answer))
 
     async def listed(request: Request) -> Response:
@@ -271,13 +271,9 @@ def _shown(blob: Blob) -> BlobOut:
         blob.content_type,
         blob.size,
         blob.sha256,
-        _utc(blob.created),
-        _utc(blob.kept_until),
+        utc(blob.created),
+        utc(blob.kept_until),
         blob.filename,
         blob.media_width,
         blob.media_height,
     )
-
-
-def _utc(unix_ms: int) -> str:
-    return datetime.fromtimestamp(unix_ms / 1_000, UTC).isoformat(timespec="milliseconds")[:23] + "Z"

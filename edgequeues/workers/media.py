@@ -14,6 +14,7 @@ from typing import NamedTuple
 import httpx
 import trio
 
+from edgequeues import answers
 from edgequeues.core.errors import MmsFetchFailed, MmsMediaTooLarge, reason
 from edgequeues.workers import reaching
 from edgequeues.workers.reaching import Unreachable, shown
@@ -130,12 +131,7 @@ async def _bytes(response: httpx.Response, where: str, bytes_max: int) -> bytes:
     stated = response.headers.get("content-length", "")
     if stated.isascii() and stated.isdigit() and int(stated[:19]) > bytes_max:
         raise MmsMediaTooLarge(f"a medium of more than {bytes_max} bytes")
-    body = bytearray()
-    with trio.CancelScope() as scope:
-        async for piece in response.aiter_bytes():
-            body += piece
-            if len(body) > bytes_max:
-                scope.cancel()  # ends the innermost read, and so the generators around it; `break` leaves them open
-    if len(body) > bytes_max:
+    body = await answers.body(response, bytes_max)
+    if body is None:
         raise MmsMediaTooLarge(f"a medium of more than {bytes_max} bytes")
-    return bytes(body)
+    return body

@@ -13,6 +13,8 @@ from typing import NamedTuple
 import httpx
 import trio
 
+from edgequeues import answers
+from edgequeues.answers import AGAIN
 from edgequeues.core import jsontext, signatures, times
 from edgequeues.core.errors import CommandFailed, CommandRejected, InvalidJson, reason
 from edgequeues.workers import reaching
@@ -23,9 +25,6 @@ ANSWER_BYTES_MAX = 64 * 1024  # of an answer that is kept as the result
 CONNECTIONS_MAX = 100
 REMEDY = "the setting commands_http_allow must list its network"
 WAIT_MS_MAX = 3_600_000  # that a receiver may ask for with Retry-After
-
-# Statuses of the 400s that may be another one when it is tried again; by the others the receiver says it never will.
-AGAIN = frozenset({408, 409, 423, 425, 429})
 
 
 class Postponed(CommandFailed):
@@ -128,13 +127,8 @@ async def _answer(url: str, response: httpx.Response) -> str:
 
 async def _result(response: httpx.Response) -> str:
     """The body, where it is JSON of a size that is kept; else only how it was answered."""
-    body = b""
-    with trio.CancelScope() as scope:
-        async for piece in response.aiter_bytes():
-            body += piece
-            if len(body) > ANSWER_BYTES_MAX:
-                scope.cancel()  # ends the innermost read, and so the generators around it; `break` leaves them open
-    if len(body) <= ANSWER_BYTES_MAX:
+    body = await answers.body(response, ANSWER_BYTES_MAX)
+    if body is not None:
         with suppress(InvalidJson):
             jsontext.check(body)
             return body.decode()

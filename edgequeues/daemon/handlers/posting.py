@@ -6,24 +6,24 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 
 import httpx
 import msgspec
 import trio
 
+from edgequeues import answers
+from edgequeues.answers import AGAIN
 from edgequeues.core.errors import reason
 from edgequeues.core.signatures import standard_headers
 from edgequeues.daemon.contract import Context, GiveUp, Handler, Result, TryAgain
+from edgequeues.daemon.downloads import has_ended
 from edgequeues.daemon.handlers.spec import HandlerSpec, Link, UnusableHandler
 from edgequeues.events.event import Attachment, BlobRef, Content, SwitchboardEvent
 
 ANSWER_BYTES_MAX = 1024 * 1024
 WAIT_S_MAX = 86_400.0  # that a receiver may ask for with Retry-After
-
-# Statuses of the 400s that may be another one when it is tried again; by the others the receiver says it never will.
-AGAIN = frozenset({408, 409, 423, 425, 429})
 
 
 class Posting:
@@ -78,7 +78,7 @@ class Posting:
             raise GiveUp(said)
         if not response.is_success:
             raise TryAgain(said, delay_s=self._retry_after_s(response.headers.get("retry-after", "")))
-        body = await _body(response)
+        body = await answers.body(response, ANSWER_BYTES_MAX)
         if body is None:
             raise TryAgain(f"{said}, with more than {ANSWER_BYTES_MAX} bytes")
         if not body.strip():
@@ -133,7 +133,7 @@ async def with_links(event: SwitchboardEvent, link: Link, now: datetime) -> Swit
     """
 
     async def good(ref: BlobRef) -> BlobRef:
-        if ref.presigned_get_url is not None and (ref.expires_at is None or _moment(ref.expires_at) > now):
+        if ref.presigned_get_url is not None and not has_ended(ref, now):
             return ref
         try:
             return await link(ref)
@@ -147,21 +147,3 @@ async def with_links(event: SwitchboardEvent, link: Link, now: datetime) -> Swit
     ]
     changed: Content = msgspec.structs.replace(content, html_r2=html, attachments=attachments)
     return msgspec.structs.replace(event, content=changed)
-
-
-def _moment(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return datetime.min.replace(tzinfo=UTC)
-
-
-async def _body(response: httpx.Response) -> bytes | None:
-    """The answer; None: it is too long."""
-    body = b""
-    with trio.CancelScope() as scope:
-        async for piece in response.aiter_bytes():
-            body += piece
-            if len(body) > ANSWER_BYTES_MAX:
-                scope.cancel()  # ends the innermost read, and so the generators around it; `break` leaves them open
-    return body if len(body) <= ANSWER_BYTES_MAX else None

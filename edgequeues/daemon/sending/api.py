@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
 import msgspec
 import trio
 
+from edgequeues import answers
+from edgequeues.answers import AGAIN
 from edgequeues.core.hostnames import bare, is_loopback
 from edgequeues.daemon.sending.faults import NOT_SENT, REFUSED, Unauthorized
 from edgequeues.events.event import Source
 
 ANSWER_BYTES_MAX = 64 * 1024
 WAIT_S_MAX = 3_600  # that a provider may ask for with Retry-After
-
-AGAIN: Final = frozenset({408, 409, 423, 425, 429})  # of the 400s, those that may be another one later
 
 
 class Answer(NamedTuple):
@@ -93,13 +93,8 @@ def address(text: str, setting: str) -> httpx.URL:
 
 
 async def _object(response: httpx.Response) -> dict[str, Any]:
-    body = b""
-    with trio.CancelScope() as scope:
-        async for piece in response.aiter_bytes():
-            body += piece
-            if len(body) > ANSWER_BYTES_MAX:
-                scope.cancel()  # ends the innermost read, and so the generators around it; `break` leaves them open
-    if len(body) > ANSWER_BYTES_MAX:
+    body = await answers.body(response, ANSWER_BYTES_MAX)
+    if body is None:
         return {}
     try:
         return msgspec.json.decode(body, type=dict[str, Any])

@@ -16,7 +16,7 @@ from edgequeues.blobs.about import BUCKET, About, Blob
 from edgequeues.core import jsontext
 from edgequeues.core.errors import InvalidRequest, LinkInvalid, RangeNotSatisfiable, UnsupportedMedia
 from edgequeues.core.times import utc
-from edgequeues.http import codec, params, problems
+from edgequeues.http import codec, hook_body, params, problems
 from edgequeues.http.auth import Auth
 from edgequeues.http.ranges import wanted
 from edgequeues.http.routes import Dialect, Request, Response, Route, json_body
@@ -99,7 +99,7 @@ def dialect(blobs: Blobs, auth: Auth, base_url: str) -> Dialect:
         """Make a link to a blob."""
         params.only(request.query, ())
         ask = _sign_in(await json_body(request, BODY_BYTES_MAX))
-        base = base_url + request.headers[b"host"].decode("latin-1") if base_url.endswith("//") else base_url
+        base = hook_body.base_of(base_url, request)
         space = request.params["space"]
         signed = await blobs.sign(space, ask.bucket, ask.key, ask.lifetime_s, base_url=base)
         answer = SignOut(ask.bucket, ask.key, signed.url, utc(signed.expires_ms))

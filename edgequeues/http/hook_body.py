@@ -21,13 +21,18 @@ def media_of(headers: Mapping[bytes, bytes]) -> str:
     return headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
 
 
+def base_of(base_url: str, request: Request) -> str:
+    """How the server is reached from outside. base_url: as in `hooks.Ingress`; a scheme alone: the request says it."""
+    if base_url.endswith("://"):
+        base_url += request.headers.get(b"host", b"").decode("latin-1")
+    return base_url.rstrip("/")
+
+
 def url_of(base_url: str, request: Request) -> str:
     """The URL that the sender used. base_url: as in `hooks.Ingress`."""
     head = request.head
-    if base_url.endswith("://"):
-        base_url += request.headers.get(b"host", b"").decode("latin-1")
     query = f"?{head.query.decode('latin-1')}" if head.query else ""
-    return base_url.rstrip("/") + head.target.decode("latin-1") + query
+    return base_of(base_url, request) + head.target.decode("latin-1") + query
 
 
 def unpacked(headers: Mapping[bytes, bytes], body: bytes, limit: int) -> bytes:

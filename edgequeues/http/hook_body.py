@@ -22,7 +22,10 @@ def media_of(headers: Mapping[bytes, bytes]) -> str:
 
 
 def base_of(base_url: str, request: Request) -> str:
-    """How the server is reached from outside. base_url: as in `hooks.Ingress`; a scheme alone: the request says it."""
+    """How the server is reached from outside.
+
+    base_url: as in `hooks.Ingress`; where it is a scheme alone, the Host header says the rest.
+    """
     if base_url.endswith("://"):
         base_url += request.headers.get(b"host", b"").decode("latin-1")
     return base_url.rstrip("/")

@@ -25,6 +25,7 @@ from edgequeues.http.ingest import Doors, Twilio
 from edgequeues.http.pages import make_pages
 from edgequeues.http.server import Server
 from edgequeues.http.waits import Waits
+from edgequeues.metrics import Metrics
 from edgequeues.router import Router
 from edgequeues.settings import Settings, SettingsError
 from edgequeues.space.shard import SpaceShard
@@ -94,8 +95,10 @@ async def open_app(
                 open_sweeper(objects),
                 open_media(chosen.ingest_media_hosts, network) as media,
             ):
-                doors = _doors(chosen, _mailroom(chosen, router, objects, media, clock, disk), clock, twilio)
-                yield _server(chosen, router, specs, executors, clock, auth, objects, doors)
+                metrics = Metrics()
+                mailroom = _mailroom(chosen, router, objects, media, clock, disk, metrics)
+                doors = _doors(chosen, mailroom, clock, twilio)
+                yield _server(chosen, router, specs, executors, clock, auth, objects, doors, metrics)
 
 
 def _server(
@@ -107,6 +110,7 @@ def _server(
     auth: Auth,
     objects: Blobs,
     doors: Doors,
+    metrics: Metrics,
 ) -> Server:
     waits = Waits()
     dialects = [
@@ -114,7 +118,7 @@ def _server(
         dxos.dialect(router, waits, body_bytes_max=settings.body_bytes_max),
         admin.dialect(router, waits, specs),
         cloudflare.dialect(router, waits, wire=_wire(settings)),
-        binding.dialect(router),
+        binding.dialect(router, metrics),
         hooks.dialect(_ingress(settings, specs, router, executors, clock)),
         blobs.dialect(objects, auth, _outside(settings)),
         ingest.dialect(doors),
@@ -173,7 +177,13 @@ def _outside(settings: Settings) -> str:
 
 
 def _mailroom(
-    settings: Settings, router: Router, objects: Blobs, media: Media, clock: Clock, disk: Disk
+    settings: Settings,
+    router: Router,
+    objects: Blobs,
+    media: Media,
+    clock: Clock,
+    disk: Disk,
+    metrics: Metrics,
 ) -> Mailroom:
     """What takes mails and text messages in."""
     bounds = Bounds(
@@ -183,7 +193,7 @@ def _mailroom(
         settings.ingest_media_bytes_max,
     )
     inbox = Inbox(settings.ingest_space, settings.ingest_queue)
-    return Mailroom(inbox, router, objects, media, clock, disk, bounds)
+    return Mailroom(inbox, router, objects, media, clock, disk, bounds, metrics)
 
 
 def _twilio(settings: Settings, environment: Mapping[str, str]) -> Twilio:

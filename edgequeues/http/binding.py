@@ -2,6 +2,7 @@
 
 Which queue it is says a header that workerd adds to each request (`injectRequestHeaders`). The configuration is in
 docs/protocol/cloudflare.md, the wire is that of https://github.com/cloudflare/workerd (`src/workerd/api/queue.c++`).
+`/metrics` is an address of Prometheus too, which sends no such header: then it is about the server.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from edgequeues.http.cloudflare_codec import (
 from edgequeues.http.cloudflare_errors import Refused
 from edgequeues.http.routes import Dialect, Request, Response, Route
 from edgequeues.http.work import for_push
+from edgequeues.metrics import MEDIA as METRICS_MEDIA
+from edgequeues.metrics import Metrics
 from edgequeues.models import Backlog, NewEntry
 from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
@@ -36,7 +39,7 @@ DELAY = b"x-msg-delay-secs"
 BODY_BYTES_MAX = 1024 * 1024  # base64 makes four bytes of three
 
 
-def dialect(router: Router) -> Dialect:
+def dialect(router: Router, counted: Metrics) -> Dialect:
     """The protocol."""
 
     async def message(request: Request) -> Response:
@@ -68,7 +71,9 @@ def dialect(router: Router) -> Dialect:
         return Response(codec.encode({"metadata": {"metrics": _metrics(backlog)}}))
 
     async def metrics(request: Request) -> Response:
-        """Count what is still to be done."""
+        """Count what is still to be done; or tell Prometheus what the server counts."""
+        if HEADER not in request.headers:
+            return Response(counted.text(), media=METRICS_MEDIA)
         dxn = address(request)
         space = await router.require(dxn)
         return Response(codec.encode(_metrics(await space.call(SpaceShard.backlog, dxn.queue))))
@@ -76,7 +81,7 @@ def dialect(router: Router) -> Dialect:
     table = [
         Route("POST", "/message", message, "push", place=place),
         Route("POST", "/batch", batch, "push", place=place),
-        Route("GET", "/metrics", metrics, "read", place=place),
+        Route("GET", "/metrics", metrics, "read", place=place_of_metrics),
     ]
     return Dialect("binding", ("/message", "/batch", "/metrics"), table, errors.refuse)
 
@@ -97,6 +102,11 @@ def place(request: Request) -> tuple[str, str]:
     """Space and queue. Raises as `address` does."""
     dxn = address(request)
     return dxn.space, dxn.queue
+
+
+def place_of_metrics(request: Request) -> tuple[str | None, str | None]:
+    """Space and queue, or all of them where no queue is named. Raises as `address` does."""
+    return place(request) if HEADER in request.headers else (None, None)
 
 
 def _delay_ms(request: Request, number: int) -> int | None:

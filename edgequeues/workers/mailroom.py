@@ -38,6 +38,7 @@ from edgequeues.ingest import mail as mails
 from edgequeues.ingest.events import Kept, NewBlob
 from edgequeues.ingest.mail import Mail
 from edgequeues.ingest.sms import Sms
+from edgequeues.metrics import Metrics
 from edgequeues.models import NewEntry
 from edgequeues.router import Router
 from edgequeues.space.profiles import SWITCHBOARD
@@ -98,6 +99,7 @@ class Mailroom:
         clock: Clock,
         disk: Disk,
         bounds: Bounds,
+        metrics: Metrics,
     ) -> None:
         self.inbox = inbox
         self._router = router
@@ -106,6 +108,7 @@ class Mailroom:
         self._clock = clock
         self._disk = disk
         self._bounds = bounds
+        self._metrics = metrics
 
     async def email(self, raw: bytes, sent_by: str | None, sent_to: str | None) -> Received:
         """Take a mail. sent_by, sent_to: addresses of its envelope, where they are known."""
@@ -190,6 +193,8 @@ class Mailroom:
         entry = NewEntry(events.encoded(event), object_id=event.id, priority=WORDS[event.priority])
         taken = await self._ingest(Arriving(entry, (key,)))
         event_id, duplicate = taken.id or event.id, taken.outcome == "duplicate"
+        if taken.outcome == "queued":
+            self._metrics.ingress_events.labels(event.source).inc()
         return Received(event_id, duplicate, event.correlation.thread_key, taken.error)
 
     async def _ingest(self, arriving: Arriving) -> Taken:
@@ -254,6 +259,7 @@ class Mailroom:
         except BlobTypeRefused:
             about = About(event_id, source, OCTETS, filename)
             await self._blobs.put(space, BUCKET, one.key, one.data, about)
+        self._metrics.ingress_media_bytes.labels(source).inc(len(one.data))
         signed = await self._blobs.sign(space, BUCKET, one.key)
         ends = times.utc(signed.expires_ms)
         return BlobRef(bucket=BUCKET, key=one.key, presigned_get_url=signed.url, expires_at=ends)

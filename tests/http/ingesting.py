@@ -64,6 +64,13 @@ def with_parts(*parts: str, headers: tuple[str, ...] = ()) -> bytes:
     return mail(*headers, 'Content-Type: multipart/mixed; boundary="b"', body=f"{inside}--b--\r\n")
 
 
+PNG_MAIL = with_parts(  # with a picture of 8 bytes
+    "Content-Type: image/png\r\nContent-Transfer-Encoding: base64\r\n"
+    "Content-Disposition: attachment; filename=smoke.png\r\n\r\niVBORw0KGgo=",
+    headers=("Message-ID: <png@example.com>",),
+)
+
+
 class Desk:
     """A server and its inbox. answer: how media are answered; may be changed."""
 

@@ -134,7 +134,7 @@ def test_every_route_is_in_the_list_above_with_its_verb() -> None:
     router = cast(Any, None)
     dialects = [build(router, Waits()) for build in (dxos.dialect, cloudflare.dialect)]
     dialects += [build(router, Waits(), router) for build in (native.dialect, admin.dialect)]
-    dialects += [binding.dialect(router), hooks.dialect(router), blobs.dialect(router, router, "")]
+    dialects += [binding.dialect(router, router), hooks.dialect(router), blobs.dialect(router, router, "")]
     dialects += [ingest.dialect(router)]
     there_are = {(route.method, route.template): route.verb for one in dialects for route in one.routes}
     assert there_are == NEEDED

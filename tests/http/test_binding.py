@@ -55,7 +55,7 @@ async def test_what_a_binding_sends_is_checked_here_since_it_checks_nothing(
 
 
 async def test_a_binding_without_a_queue_is_told_how_to_name_one(client: Client) -> None:
-    reply = await client.ask("GET", "/metrics")
+    reply = await client.ask("POST", "/message", b"x")
     assert refusal(reply) == (400, 10026)
     assert "injectRequestHeaders" in reply.json()["errors"][0]["message"]
     for value in (b"jobs", b"demo/", b"no.space/jobs"):

@@ -61,9 +61,8 @@ async def open_app(
     """Open the data folder, made if absent, and yield the ASGI app over it; leaving drains and closes it.
 
     Defaults are those of the settings, the real clock, disk, randomness and environment; network: what media are
-    fetched over, in tests. Raises what
-    `shards.namespace.open_namespace` raises, ControlError, SpecError for specs that cannot hold, and Unprotected for
-    a server that everybody could use.
+    fetched over, in tests. Raises what `shards.namespace.open_namespace` raises, ControlError, SpecError for
+    specs that cannot hold, and Unprotected for a server that everybody could use.
     """
     chosen = settings or Settings()
     clock, disk = clock or SystemClock(), disk or ThreadDisk()
@@ -81,7 +80,7 @@ async def open_app(
             )
             allowed = _allowed(chosen, environment)
             objects = _blobs(chosen, router, data, disk, environment)
-            twilio = _twilio(chosen, environment)
+            twilio, metrics = _twilio(chosen, environment), Metrics()
             specs = Specs(control, router, clock, allowed)
             await _apply(specs, chosen.spec, allowed)
             async with (
@@ -95,7 +94,6 @@ async def open_app(
                 open_sweeper(objects),
                 open_media(chosen.ingest_media_hosts, network) as media,
             ):
-                metrics = Metrics()
                 mailroom = _mailroom(chosen, router, objects, media, clock, disk, metrics)
                 doors = _doors(chosen, mailroom, clock, twilio)
                 yield _server(chosen, router, specs, executors, clock, auth, objects, doors, metrics)

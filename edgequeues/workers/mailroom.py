@@ -194,7 +194,7 @@ class Mailroom:
         taken = await self._ingest(Arriving(entry, (key,)))
         event_id, duplicate = taken.id or event.id, taken.outcome == "duplicate"
         if taken.outcome == "queued":
-            self._metrics.ingress_events.labels(event.source).inc()
+            self._metrics.ingress_events[event.source] += 1
         return Received(event_id, duplicate, event.correlation.thread_key, taken.error)
 
     async def _ingest(self, arriving: Arriving) -> Taken:
@@ -259,7 +259,7 @@ class Mailroom:
         except BlobTypeRefused:
             about = About(event_id, source, OCTETS, filename)
             await self._blobs.put(space, BUCKET, one.key, one.data, about)
-        self._metrics.ingress_media_bytes.labels(source).inc(len(one.data))
+        self._metrics.ingress_media_bytes[source] += len(one.data)
         signed = await self._blobs.sign(space, BUCKET, one.key)
         ends = times.utc(signed.expires_ms)
         return BlobRef(bucket=BUCKET, key=one.key, presigned_get_url=signed.url, expires_at=ends)

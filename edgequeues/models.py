@@ -159,6 +159,7 @@ class QueueConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     delay_ms: what is appended is not handed out before that time has passed, if it says nothing else.
     depth_max: unfinished messages of a consumer; a push that would make more is refused. None: no limit.
     paused: nothing is handed out.
+    sessions: its ordering keys are sessions, see `edgequeues.inbound`; fixed when the queue is made.
     """
 
     name: Annotated[str, Meta(pattern=NAME_PATTERN)] | None = None
@@ -171,6 +172,7 @@ class QueueConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     delay_ms: DelayMs = 0
     depth_max: Annotated[int, Meta(ge=1, le=DEPTH_MAX)] | None = None
     paused: bool = False
+    sessions: bool = False
 
 
 WORK_QUEUE = QueueConfig(kind="work", on_ack="delete", mutable=False)  # where nothing else is said

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 State = Literal["scheduled", "waiting", "ready", "leased", "backoff", "acked", "dead", "expired", "cancelled"]
 Event = Literal[
-    "due", "turn", "lease", "ack", "retry", "release", "lapse", "bury", "expire", "cancel", "hold"
+    "due", "turn", "lease", "ack", "retry", "release", "lapse", "bury", "expire", "cancel", "close", "hold"
 ]
 
 STATES: tuple[State, ...] = get_args(State)
@@ -24,7 +24,7 @@ MEANINGS: dict[State, str] = {
     "backoff": "failed, to be tried again later",
     "acked": "done",
     "dead": "given up: failed for good, or too often",
-    "expired": "too old",
+    "expired": "too old, or its session is over",
     "cancelled": "deleted, purged, or replaced by a newer version",
 }
 
@@ -52,6 +52,8 @@ TRANSITIONS: dict[tuple[State, Event], tuple[State, ...]] = {
     # What is handed out does not expire before its lease ends.
     **{(state, "expire"): ("expired",) for state in UNFINISHED if state != "leased"},
     **{(state, "cancel"): ("cancelled",) for state in UNFINISHED},
+    # Its session is over, and with it whatever is being done for it.
+    **{(state, "close"): ("expired",) for state in UNFINISHED},
 }
 
 

@@ -18,7 +18,18 @@ from edgequeues.core.errors import (
     QueueFull,
 )
 from edgequeues.models import AppendAnswer, Appended, ConsumerConfig, NewEntry, QueueConfig, QueueInfo, Start
-from edgequeues.space import consumers, deadletters, dedup, deliveries, letters, log, queues, retention
+from edgequeues.space import (
+    consumers,
+    deadletters,
+    dedup,
+    deliveries,
+    endings,
+    letters,
+    log,
+    queues,
+    retention,
+    views,
+)
 from edgequeues.space.append import Append
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.deliveries import Delivery
@@ -58,7 +69,10 @@ class SpaceBase(Watched):
                 raise InvalidRequest(f"name: there is no queue {queue} to be renamed {config.name}")
             queue_id, config = self._new_id(), msgspec.structs.replace(config, name=queue)
         self._check_name(config.name, queue_id)
-        return self._remember(queues.insert(self.db, queue_id, config, self._time()))
+        row = self._remember(queues.insert(self.db, queue_id, config, self._time()))
+        if row.sessions:
+            views.make_inbound(self.db)
+        return row
 
     def _check_name(self, name: str | None, queue_id: str) -> None:
         if name is None:
@@ -73,6 +87,8 @@ class SpaceBase(Watched):
     def _reconfigured(self, row: Queue, config: QueueConfig) -> QueueInfo:
         if config.kind != row.kind:
             raise ConfigConflict(f"kind: {row.queue_id} is a {row.kind} queue")
+        if config.sessions != row.sessions:
+            raise ConfigConflict(f"sessions: it is {'on' if row.sessions else 'off'} for {row.queue_id}")
         if row.app is not None and config.name != row.name:
             raise ConfigConflict(f"name: the spec of app {row.app} declares queue {row.name}")
         if config != row.config:
@@ -214,6 +230,8 @@ class SpaceBase(Watched):
             self._worked(desk)
         if row.dropped or superseded:
             deadletters.remove(self.db, (victim.position for victim in (*row.dropped, *superseded)))
+        if row.sessions:
+            endings.remove(self.db, (victim.position for victim in row.dropped))
         row.dropped.clear()
 
     # -- deliveries -------------------------------------------------------------------------------------

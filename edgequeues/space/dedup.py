@@ -12,6 +12,7 @@ from edgequeues.core.errors import IdempotencyMismatch, InvalidRequest
 from edgequeues.models import Appended, NewEntry
 
 WINDOW_MS = 24 * 3_600_000
+RENEWED_MS = 3_600_000  # after which it is looked again whether the entry of a lasting key is there
 
 DDL = """
 CREATE TABLE dedup (
@@ -26,10 +27,21 @@ CREATE TABLE dedup (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX dedup_expires ON dedup (expires_ts);
 """
-GET = "SELECT object_id, position, version, digest FROM dedup WHERE scope = ? AND key = ? AND expires_ts > ?"
+STEP_6 = """
+ALTER TABLE dedup ADD COLUMN lasting INTEGER NOT NULL DEFAULT 0;  -- does it hold while its entry is there, too?
+"""
+_IS_THERE = "EXISTS (SELECT 1 FROM queue_entries e WHERE e.id = dedup.position)"
+GET = (
+    "SELECT object_id, position, version, digest FROM dedup WHERE scope = ? AND key = ?"
+    f" AND (expires_ts > ? OR (lasting AND {_IS_THERE}))"
+)
 PUT = (
-    "INSERT OR REPLACE INTO dedup (scope, key, object_id, position, version, digest, expires_ts)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?)"
+    "INSERT OR REPLACE INTO dedup (scope, key, object_id, position, version, digest, expires_ts, lasting)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+RENEW = (
+    "UPDATE dedup SET expires_ts = ? WHERE (scope, key) IN (SELECT scope, key FROM dedup WHERE expires_ts <= ?"
+    f" ORDER BY expires_ts LIMIT ?) AND lasting AND {_IS_THERE}"
 )
 SWEEP = (
     "DELETE FROM dedup WHERE (scope, key) IN (SELECT scope, key FROM dedup WHERE expires_ts <= ?"
@@ -54,13 +66,22 @@ def get(db: apsw.Connection, scope: str, key: str, at: int) -> First | None:
     return None if row is None else First(*row)
 
 
-def put(db: apsw.Connection, scope: str, keys: Iterable[str], first: First, expires_ts: int) -> None:
-    """Remember the keys of a message until unix ms `expires_ts`."""
-    db.executemany(PUT, [(scope, key, *first, expires_ts) for key in keys])
+def put(
+    db: apsw.Connection,
+    scope: str,
+    keys: Iterable[str],
+    first: First,
+    expires_ts: int,
+    *,
+    lasting: bool = False,
+) -> None:
+    """Remember the keys of a message until unix ms `expires_ts`; lasting: and while its entry is there."""
+    db.executemany(PUT, [(scope, key, *first, expires_ts, lasting) for key in keys])
 
 
 def sweep(db: apsw.Connection, at: int, limit: int) -> int:
-    """Forget up to `limit` keys whose window is over at unix ms `at`; return how many."""
+    """Forget up to `limit` keys whose window is over at unix ms `at`, but for lasting ones; return how many."""
+    db.execute(RENEW, (at + RENEWED_MS, at, limit))
     before = db.total_changes()
     db.execute(SWEEP, (at, limit))
     return db.total_changes() - before

@@ -181,6 +181,14 @@ OF_ENTRY = f"SELECT {COLUMNS} FROM deliveries WHERE entry_id = ?"
 DUE = f"SELECT {COLUMNS} FROM deliveries WHERE due_ts <= ? ORDER BY due_ts LIMIT ?"
 SOONEST = "SELECT min(due_ts) FROM deliveries WHERE due_ts IS NOT NULL"
 SOME = f"SELECT {COLUMNS} FROM deliveries WHERE consumer_id = ? LIMIT ?"
+OF_LINE = (
+    f"SELECT {COLUMNS} FROM deliveries INDEXED BY deliveries_line WHERE consumer_id = ? AND line = ?"
+    " AND entry_id <= ? ORDER BY entry_id DESC LIMIT ?"
+)
+LEASED_BY = (
+    f"SELECT {COLUMNS} FROM deliveries INDEXED BY deliveries_due WHERE due_ts IS NOT NULL"
+    " AND state = 'leased' AND consumer_id = ? AND worker = ? LIMIT ?"
+)
 ANY_LEASED = "SELECT 1 FROM deliveries WHERE entry_id = ? AND state = 'leased'"
 
 
@@ -247,6 +255,16 @@ def some(db: apsw.Connection, consumer_id: int, limit: int) -> list[Delivery]:
     return _rows(db.execute(SOME, (consumer_id, limit)).fetchall())
 
 
+def of_line(db: apsw.Connection, consumer_id: int, line: str, through: int, limit: int) -> list[Delivery]:
+    """The newest deliveries of a line at positions up to `through`, the newest first."""
+    return _rows(db.execute(OF_LINE, (consumer_id, line, through, limit)).fetchall())
+
+
+def leased_by(db: apsw.Connection, consumer_id: int, worker: str, limit: int) -> list[Delivery]:
+    """What a worker was handed and has not answered. Looks at all that is due at some time."""
+    return _rows(db.execute(LEASED_BY, (consumer_id, worker, limit)).fetchall())
+
+
 # -- moving on ----------------------------------------------------------------------------------------------
 
 RELEASE = (
@@ -257,6 +275,7 @@ READY_NOW = (
     "UPDATE deliveries SET state = 'ready', ready_ts = due_ts, due_ts = NULL"
     " WHERE consumer_id = ? AND entry_id = ?"
 )
+HURRY = "UPDATE deliveries SET state = 'ready', ready_ts = ?, due_ts = NULL WHERE consumer_id = ? AND entry_id = ?"
 ADVANCE = "UPDATE deliveries SET state = ?, due_ts = ?, ready_ts = ?, turn = ? WHERE consumer_id = ? AND entry_id = ?"
 HOLD = "UPDATE deliveries SET state = ?, due_ts = ? WHERE consumer_id = ? AND entry_id = ?"
 REMOVE = "DELETE FROM deliveries WHERE consumer_id = ? AND entry_id = ?"
@@ -299,6 +318,11 @@ def hold(db: apsw.Connection, consumer_id: int, position: int, state: State, unt
 def make_ready(db: apsw.Connection, rows: Iterable[Delivery]) -> None:
     """Their time has come."""
     db.executemany(READY_NOW, [(row.consumer_id, row.position) for row in rows])
+
+
+def hurry(db: apsw.Connection, row: Delivery, at: int) -> None:
+    """Have one be ready at unix ms `at`, before its time."""
+    db.execute(HURRY, (at, row.consumer_id, row.position))
 
 
 def advance(

@@ -265,7 +265,7 @@ class Desk(Moves):
         total = f"total_{reason}"
         setattr(consumer.counts, total, getattr(consumer.counts, total) + 1)
         self._bury(Burial(consumer, row, reason, error, self.at))
-        self._end(consumer, [row], "bury", logged=True)
+        self._end(consumer, [row], "bury", logged=True, error=error)
 
     def cancel(self, victims: Iterable[Victim], *, superseded: bool = False) -> None:
         """Their entries are going: expired ones have expired, all others, and what is handed out, are cancelled."""
@@ -276,6 +276,20 @@ class Desk(Moves):
                 self._end(self._consumers[row.consumer_id], [row], event, keep=True)
                 if superseded and leased:
                     self._log(row, "superseded", None)
+
+    def close_session(self, consumer: Consumer, rows: Sequence[Delivery]) -> None:
+        """Have these messages of a session expire, what is handed out too."""
+        self._end(consumer, rows, "close")
+
+    def hurry(self, consumer: Consumer, row: Delivery) -> None:
+        """Have a message that waits for a time be ready now."""
+        deliveries.hurry(self.db, row, self.at)
+        self._move(consumer, row.state, "due", "ready")
+
+    def lapse(self, consumer: Consumer, rows: Sequence[Delivery]) -> None:
+        """End leases now that nobody will answer."""
+        for row in rows:
+            self._lapse(consumer, row._replace(due=self.at))
 
     def forget(self, consumer: Consumer, rows: Sequence[Delivery]) -> None:
         """Cancel deliveries of a consumer that is being removed. Without another one, their entries stay."""

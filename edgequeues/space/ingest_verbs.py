@@ -39,11 +39,13 @@ class IngestVerbs(SpaceBase):
         *,
         make: Profile | None = None,
         window_ms: int = dedup.WINDOW_MS,
+        lasting: bool = False,
     ) -> list[Taken]:
         """Append messages from outside, but for those that came before. All of them or, if this raises, none.
 
         Unlike with `push`, another message under a key that was used is a repeat too: its sender cannot help it.
-        make: as what to make a queue that is not there. window_ms: for how long keys are remembered.
+        make: as what to make a queue that is not there. window_ms: for how long keys are remembered, and if `lasting`
+        for as long as their messages are there.
         Raises QueueNotFound, QueueFull, InvalidMessage where the queue buries none.
         """
         row = self._find(queue)
@@ -52,7 +54,8 @@ class IngestVerbs(SpaceBase):
         at = self._time()
         verdicts = _verdicts(row, arriving, at)
         sorted_ = self._sorted(row, arriving, verdicts, at)
-        made = self._take_fresh(row, [one for one in sorted_ if isinstance(one, Fresh)], at, window_ms)
+        fresh = [one for one in sorted_ if isinstance(one, Fresh)]
+        made = self._take_fresh(row, fresh, at, window_ms, lasting=lasting)
         taken: list[Taken] = []
         for found in sorted_:
             if found is None:
@@ -90,7 +93,9 @@ class IngestVerbs(SpaceBase):
             found.append(fresh if first is None and twin is None else first or twin)
         return found
 
-    def _take_fresh(self, row: Queue, fresh: Sequence[Fresh], at: int, window_ms: int) -> Iterator[Appended]:
+    def _take_fresh(
+        self, row: Queue, fresh: Sequence[Fresh], at: int, window_ms: int, *, lasting: bool
+    ) -> Iterator[Appended]:
         """Append what has not come before, and remember its keys."""
         wanted = [one.verdict for one in fresh if isinstance(one.verdict, NewEntry)]
         written = iter(self._write(row, wanted, None, limited=True))
@@ -100,7 +105,8 @@ class IngestVerbs(SpaceBase):
         ]
         for one, appended in zip(fresh, made, strict=True):
             entry = one.verdict.entry if isinstance(one.verdict, Malformed) else one.verdict
-            dedup.put(self.db, row.queue_id, one.keys, dedup.first(entry, appended), at + window_ms)
+            first = dedup.first(entry, appended)
+            dedup.put(self.db, row.queue_id, one.keys, first, at + window_ms, lasting=lasting)
         if any(one.keys for one in fresh):
             self._alarm_in(window_ms)
         return iter(made)

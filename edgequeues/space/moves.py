@@ -14,7 +14,7 @@ import apsw
 
 from edgequeues.core.lifecycle import TRANSITIONS, UNFINISHED, Event, State, allowed
 from edgequeues.models import Ordering, Reason
-from edgequeues.space import attempts, deliveries
+from edgequeues.space import attempts, deliveries, endings
 from edgequeues.space.attempts import Attempt, Ending
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.deliveries import Delivery, Made
@@ -23,7 +23,7 @@ from edgequeues.space.queues import Queue
 from edgequeues.space.store import Store
 
 FIFO_LINE = ""
-End = Literal["ack", "bury", "expire", "cancel"]
+End = Literal["ack", "bury", "expire", "cancel", "close"]
 BY_TIME = frozenset({"lease", "due", "retry", "release", "lapse", "expire", "hold"})
 
 
@@ -161,10 +161,12 @@ class Moves:
         *,
         keep: bool = False,
         logged: bool = False,
+        error: str | None = None,
     ) -> None:
         """Remove deliveries, and give the next of their lines its turn.
 
         keep: the entries' own end is not decided by this. logged: the ends of these very attempts were written down.
+        error: why it ends, where that is not the error of the last attempt.
         """
         for state, count in Counter([row.state for row in rows]).items():
             (then,) = TRANSITIONS[state, event]
@@ -172,7 +174,7 @@ class Moves:
         counts = consumer.counts
         if event == "ack":
             counts.total_acked += len(rows)
-        elif event == "expire":
+        elif event in ("expire", "close"):
             counts.total_expired += len(rows)
         elif event == "cancel":
             counts.total_cancelled += len(rows)
@@ -181,9 +183,19 @@ class Moves:
         attempts.remove(self.db, [row[:2] for row in rows if _has_attempts(row, logged=logged)])
         if not keep:
             self._done.update({row.position: row.size for row in rows})
+            if self.queue.sessions and self.queue.retain_acked_ms:
+                endings.put(self.db, [self._ending(row, event, error) for row in rows])
         for row in rows:
             if row.line is not None and row.state != "waiting":
                 self._next_in(consumer, row.line)
+
+    def _ending(self, row: Delivery, event: End, error: str | None) -> endings.End:
+        """How a message for a session ended. Of its deliveries, one that succeeds or is cut off has not failed."""
+        (then,) = TRANSITIONS[row.state, event]
+        did_not_fail = event == "ack" or (event == "close" and row.state == "leased")
+        failures = row.attempts - did_not_fail
+        assert then in ("acked", "dead", "expired")
+        return endings.End(row.position, self.queue.queue_id, then, failures, error or row.error, self.at)
 
     def _next_in(self, consumer: Consumer, line: str) -> None:
         head = deliveries.head(self.db, consumer.consumer_id, line)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from edgequeues import inbound
 from edgequeues.core.backoff import Backoff
 from edgequeues.core.errors import InvalidRequest
 from edgequeues.models import WORK_QUEUE, ConsumerConfig, QueueConfig
@@ -40,7 +41,19 @@ WEBHOOK = Profile(
     ConsumerConfig(ordering="fifo", batch=10),
 )
 
-PROFILES = {"work": WORK, "switchboard": SWITCHBOARD, "webhook": WEBHOOK}
+# Messages of people for sessions: each session's in order, tried until its session is over, and kept a while then.
+INBOUND = Profile(
+    msgspec.structs.replace(WORK_QUEUE, sessions=True, retain_acked_ms=inbound.KEPT_MS),
+    ConsumerConfig(
+        ordering="per_key",
+        lease_ms=inbound.LOCK_MS,
+        attempts_max=None,
+        backoff=Backoff(list_ms=inbound.RETRIES_MS),
+        dead_letters="",
+    ),
+)
+
+PROFILES = {"work": WORK, "switchboard": SWITCHBOARD, "webhook": WEBHOOK, "inbound": INBOUND}
 
 
 def named(name: object) -> Profile:

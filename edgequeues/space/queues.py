@@ -58,11 +58,14 @@ CREATE INDEX queues_app ON queues (app) WHERE app IS NOT NULL;
 STEP_4 = """
 ALTER TABLE queues ADD COLUMN command TEXT;  -- what its messages are for, if declared: JSON of a CommandSpec
 """
+STEP_6 = """
+ALTER TABLE queues ADD COLUMN sessions INTEGER NOT NULL DEFAULT 0 CHECK (sessions IN (0, 1));
+"""
 _SETTINGS = "max_age_ms, max_entries, mutable, on_ack, retain_acked_ms, delay_ms, depth_max, paused"
 COLUMNS = (
     "queue_id, name, kind, max_age_ms, max_entries, mutable, created_ts,"
     " entries, bytes, changes, tail, aged_ts, sweep_ts, on_ack, retain_acked_ms, delay_ms, depth_max, paused,"
-    " configured_ts, purge_ts, purge_through, app, rules, command"
+    " configured_ts, purge_ts, purge_through, app, rules, command, sessions"
 )
 BY_ID = f"SELECT {COLUMNS} FROM queues WHERE queue_id = ?"
 BY_NAME = f"SELECT {COLUMNS} FROM queues WHERE name_snake = ? AND name = ?"
@@ -71,9 +74,9 @@ LIST = f"SELECT {COLUMNS} FROM queues WHERE queue_id > ? ORDER BY queue_id LIMIT
 DUE = f"SELECT {COLUMNS} FROM queues WHERE sweep_ts <= ? ORDER BY sweep_ts LIMIT ?"
 SOONEST = "SELECT min(sweep_ts) FROM queues WHERE sweep_ts IS NOT NULL"
 INSERT = (
-    f"INSERT INTO queues (queue_id, name, name_snake, kind, created_ts, {_SETTINGS},"
+    f"INSERT INTO queues (queue_id, name, name_snake, kind, sessions, created_ts, {_SETTINGS},"
     " entries, bytes, changes, tail, aged_ts, sweep_ts)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, -1, NULL)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, -1, NULL)"
 )
 DEAD_LETTERS_OF = "SELECT queue_id FROM queues WHERE dlq_of = ?"
 SET_DEAD_LETTERS_OF = "UPDATE queues SET dlq_of = ? WHERE queue_id = ?"
@@ -86,6 +89,7 @@ CONFIGURE = (
 )
 OF_APP = f"SELECT {COLUMNS} FROM queues WHERE app = ? ORDER BY queue_id"
 DECLARED = f"SELECT {COLUMNS} FROM queues WHERE app IS NOT NULL ORDER BY app, queue_id"
+ANY_SESSIONS = "SELECT 1 FROM queues WHERE sessions LIMIT 1"
 GOVERN = "UPDATE queues SET app = ?, rules = ?, command = ? WHERE queue_id = ?"
 PURGE = "UPDATE queues SET purge_ts = ?, purge_through = ? WHERE queue_id = ?"
 
@@ -117,6 +121,7 @@ class Queue(Struct):
     app: str | None = None
     rules: str | None = None
     command: str | None = None
+    sessions: bool = False
     judge: Judge | None = None  # what the rules say of messages, if they say anything
     work: Work | None = None  # what they have done with them, if anything
     consumers: list[Consumer] = []
@@ -142,6 +147,7 @@ class Queue(Struct):
             self.delay_ms,
             self.depth_max,
             self.paused,
+            self.sessions,
         )
 
     @property
@@ -190,7 +196,8 @@ def soonest(db: apsw.Connection) -> int | None:
 def insert(db: apsw.Connection, queue_id: str, config: QueueConfig, now_ms: int) -> Queue:
     """Make an empty queue."""
     snake = None if config.name is None else ids.snake(config.name)
-    db.execute(INSERT, (queue_id, config.name, snake, config.kind, now_ms, *_settings(config)))
+    fixed = (queue_id, config.name, snake, config.kind, config.sessions, now_ms)
+    db.execute(INSERT, (*fixed, *_settings(config)))
     return Queue(
         queue_id,
         config.name,
@@ -210,6 +217,7 @@ def insert(db: apsw.Connection, queue_id: str, config: QueueConfig, now_ms: int)
         config.delay_ms,
         config.depth_max,
         config.paused,
+        sessions=config.sessions,
     )
 
 
@@ -269,6 +277,11 @@ def declared(db: apsw.Connection) -> list[Queue]:
     return _queues(db, db.execute(DECLARED).fetchall())
 
 
+def any_sessions(db: apsw.Connection) -> bool:
+    """Is there a queue whose ordering keys are sessions?"""
+    return db.execute(ANY_SESSIONS).get is not None
+
+
 def dead_letters_of(db: apsw.Connection, queue_id: str) -> str | None:
     """The queue that was made for the dead letters of this one."""
     found: str | None = db.execute(DEAD_LETTERS_OF, (queue_id,)).get
@@ -303,6 +316,7 @@ def _queue(db: apsw.Connection, row: Any) -> Queue | None:
         return None
     queue = Queue(*row)
     queue.mutable, queue.paused = bool(queue.mutable), bool(queue.paused)
+    queue.sessions = bool(queue.sessions)
     queue.saved = queue.counters
     _compile(queue)
     queue.consumers = consumers.of_queue(db, queue.queue_id)

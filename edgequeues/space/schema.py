@@ -14,6 +14,7 @@ from edgequeues.space import (
     deadletters,
     dedup,
     deliveries,
+    endings,
     entities,
     kinship,
     log,
@@ -36,4 +37,5 @@ MIGRATIONS: tuple[str, ...] = (
     queues.STEP_3 + deadletters.STEP_3 + results.DDL,
     queues.STEP_4 + kinship.STEP_4 + entities.DDL + schedules.DDL + rates.DDL + audit.DDL,
     results.STEP_5 + blobs.DDL,
+    queues.STEP_6 + dedup.STEP_6 + endings.DDL,
 )

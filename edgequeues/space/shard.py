@@ -21,9 +21,9 @@ from edgequeues.space.blob_verbs import BlobVerbs
 from edgequeues.space.calling_verbs import CallingVerbs
 from edgequeues.space.entity_verbs import EntityVerbs
 from edgequeues.space.hook_verbs import HookVerbs
-from edgequeues.space.ingest_verbs import IngestVerbs
 from edgequeues.space.log_verbs import LogVerbs
 from edgequeues.space.overview import Overview
+from edgequeues.space.session_verbs import SessionVerbs
 from edgequeues.space.spec_verbs import SpecVerbs
 from edgequeues.space.timed import UNREAD
 from edgequeues.space.work_verbs import WorkVerbs
@@ -41,9 +41,9 @@ class SpaceShard(
     WorkVerbs,
     Workbench,
     SpecVerbs,
-    IngestVerbs,
     EntityVerbs,
     BlobVerbs,
+    SessionVerbs,
     Overview,
 ):
     """The queues of one space."""

@@ -86,7 +86,7 @@ class SpecVerbs(ScheduleVerbs):
         for name in plans:
             row = self._require(name)
             self._check_graves(row, [one.config for one in row.consumers])
-        views.remake(self.db, queues.declared(self.db))
+        views.remake(self.db, queues.declared(self.db), sessions=queues.any_sessions(self.db))
         self._forget_queues()
         self._alarm_in(0)  # what waits may be worked from now on
 

@@ -109,6 +109,41 @@ def heads(
     return Heads(found, None if line is None else after)
 
 
+class Lines(NamedTuple):
+    """First messages of lines, and how many each line has. resume: not None when there are more lines."""
+
+    found: list[tuple[Delivery, int]]
+    resume: str | None
+
+
+def lines(
+    db: apsw.Connection, consumer_id: int, after: str | None, limit: int, *, depth_max: int, rows_max: int
+) -> Lines:
+    """The next `limit` lines above `after`, in the order of their keys.
+
+    Counts `depth_max` messages of a line at most, and stops where it has counted `rows_max` of all.
+    """
+    found: list[tuple[Delivery, int]] = []
+    line = _next_line(db, consumer_id, after)
+    while line is not None and len(found) < limit and rows_max > 0:
+        count = depth(db, consumer_id, line, depth_max)
+        found.append((Delivery(*db.execute(FIRST_IN, (consumer_id, line)).get), count))
+        rows_max -= count
+        after, line = line, _next_line(db, consumer_id, line)
+    return Lines(found, None if line is None else after)
+
+
+def depth(db: apsw.Connection, consumer_id: int, line: str, depth_max: int) -> int:
+    """How many messages a line has; counts no further than `depth_max`."""
+    return len(db.execute(IN_LINE, (consumer_id, line, depth_max)).fetchall())
+
+
+def first_of(db: apsw.Connection, consumer_id: int, line: str) -> Delivery | None:
+    """The message that a line waits for."""
+    row = db.execute(FIRST_IN, (consumer_id, line)).get
+    return None if row is None else Delivery(*row)
+
+
 def _next_line(db: apsw.Connection, consumer_id: int, after: str | None) -> str | None:
     row = (
         db.execute(FIRST_LINE, (consumer_id,))

@@ -1,4 +1,4 @@
-"""Views of the queues that specs declare, for people who open the file with `sqlite3`. Made anew with each spec.
+"""Views of queues that specs declare, and of messages for sessions, for people who open the file with `sqlite3`.
 
 They are derived: nothing reads them here, and a file without them lacks nothing. Times are unix ms. A step of the
 schema that renames or drops a table has to drop them first.
@@ -39,11 +39,34 @@ SELECT k.key AS key, coalesce(q.name, q.queue_id) AS queue_name, r.processed_ts 
   r.result AS result_json
 FROM dedup k JOIN queues q ON q.queue_id = k.scope LEFT JOIN results r ON r.entry_id = k.position
 """
+# Times are text here, and of one width, so that they sort as what they stand for.
+_UTC = "strftime('%Y-%m-%dT%H:%M:%S', {ms} / 1000, 'unixepoch') || printf('.%03dZ', {ms} % 1000)"
+INBOUND = f"""
+CREATE VIEW IF NOT EXISTS inbound_queue AS
+SELECT e.id AS id, e.ordering_key AS session_id, e.data ->> '$.origin' AS origin,
+  coalesce(e.data ->> '$.message_type', 'text') AS message_type, coalesce(e.data ->> '$.content', '') AS content,
+  e.data -> '$.payload' AS payload_json, e.data ->> '$.actor_id' AS actor_id,
+  e.data ->> '$.actor_name' AS actor_name, e.data ->> '$.actor_avatar_url' AS actor_avatar_url,
+  CASE coalesce(n.ending, d.state) WHEN 'acked' THEN 'delivered' WHEN 'leased' THEN 'processing'
+    WHEN 'backoff' THEN 'failed' WHEN 'expired' THEN 'expired' WHEN 'dead' THEN 'expired' ELSE 'pending'
+    END AS status,
+  {_UTC.format(ms="e.created_ts")} AS created_at, {_UTC.format(ms="n.at_ts")} AS processed_at,
+  coalesce(n.failures, d.attempts - (d.state = 'leased'), 0) AS attempt_count,
+  CASE d.state WHEN 'backoff' THEN {_UTC.format(ms="d.due_ts")} END AS next_retry_at,
+  coalesce(n.error, d.last_error) AS last_error,
+  CASE d.state WHEN 'leased' THEN {_UTC.format(ms="d.last_ts")} END AS locked_at,
+  e.data ->> '$.source_message_id' AS source_message_id, e.data ->> '$.source_channel_id' AS source_channel_id
+FROM queues q JOIN queue_entries e ON e.queue_id = q.queue_id
+  LEFT JOIN consumers c ON c.queue_id = q.queue_id AND c.name = 'default'
+  LEFT JOIN deliveries d ON d.consumer_id = c.consumer_id AND d.entry_id = e.id
+  LEFT JOIN endings n ON n.entry_id = e.id
+WHERE q.sessions
+"""
 NAMES = "SELECT name FROM sqlite_schema WHERE type = 'view'"
 
 
-def remake(db: apsw.Connection, declared: list[Queue]) -> None:
-    """Make the views of all queues that specs declare, and no others.
+def remake(db: apsw.Connection, declared: list[Queue], *, sessions: bool) -> None:
+    """Make the views of all queues that specs declare, that of messages for sessions if there are any, and no others.
 
     Where a queue is called as another one's dead letters would be, the name is its own.
     """
@@ -58,3 +81,10 @@ def remake(db: apsw.Connection, declared: list[Queue]) -> None:
             db.execute(DEAD.format(name=name, queue_id=queue_id))
     if named:
         db.execute(KEYS)
+    if sessions:
+        make_inbound(db)
+
+
+def make_inbound(db: apsw.Connection) -> None:
+    """Make the view of messages for sessions, of all queues that have them, unless it is there."""
+    db.execute(INBOUND)

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from edgequeues.core import ids, jsontext
-from edgequeues.core.errors import InvalidId, InvalidRequest
+from edgequeues.core.errors import InvalidId, InvalidJson, InvalidRequest
 from edgequeues.core.times import utc
 
 MessageType = Literal["text", "voice", "file"]
@@ -71,16 +71,35 @@ class InboundRow(TypedDict):
     source_channel_id: str | None
 
 
+def read(text: bytes) -> Inbound:
+    """A message out of its JSON, checked. Raises InvalidJson, InvalidRequest, which names the field.
+
+    The payload may hold halves of surrogate pairs, which msgspec refuses.
+    """
+    jsontext.check(text)
+    members = jsontext.members(text)
+    given = {name: Raw(value) if name == "payload" else jsontext.value(value) for name, value in members}
+    if len(given) < len(members):
+        raise InvalidJson("a field is given twice")
+    try:
+        return check(msgspec.convert(given, Inbound))
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(str(error)) from None
+
+
 def check(message: Inbound) -> Inbound:
     """The message itself, as a wire would have let it through. Raises InvalidRequest, which names the field."""
     given = {name: value for name, value in msgspec.structs.asdict(message).items() if value is not UNSET}
     try:
         checked = msgspec.convert(given, Inbound)
-        checked.content.encode()
     except msgspec.ValidationError as error:
         raise InvalidRequest(str(error)) from None
-    except UnicodeEncodeError:
-        raise InvalidRequest("content: half of a surrogate pair, which no UTF-8 text can hold") from None
+    for field, text in given.items():
+        try:
+            if isinstance(text, str):
+                text.encode()
+        except UnicodeEncodeError:
+            raise InvalidRequest(f"{field}: half of a surrogate pair, which no UTF-8 text can hold") from None
     for field in ("session_id", "origin", "source_message_id", "source_channel_id"):
         text = getattr(checked, field)
         try:
@@ -107,8 +126,11 @@ def repeat_key(message: Inbound) -> str | None:
 
 
 def row(data: str, *, position: int, created_ms: int, locked_ms: int, attempts: int) -> InboundRow:
-    """What a delivery function is given. attempts: deliveries begun, this one included. Raises ValidationError."""
-    message = msgspec.json.decode(data, type=Inbound)
+    """What a delivery function is given. attempts: deliveries begun, this one included.
+
+    Raises InvalidJson, InvalidRequest where the entry is no message for a session.
+    """
+    message = read(data.encode())
     return InboundRow(
         id=position,
         session_id=message.session_id,

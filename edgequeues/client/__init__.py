@@ -49,6 +49,8 @@ from edgequeues.client.values import (
     Space,
 )
 from edgequeues.client.worker import Worker
+from edgequeues.inbound import Inbound
+from edgequeues.models_sessions import Received, SessionHead, SessionInfo, SessionPage
 
 __all__ = [
     "Actor",
@@ -85,6 +87,7 @@ __all__ = [
     "Health",
     "History",
     "Hook",
+    "Inbound",
     "InspectedLetter",
     "Kin",
     "LetterFilter",
@@ -101,6 +104,7 @@ __all__ = [
     "QueueChange",
     "QueueConfig",
     "QueueStats",
+    "Received",
     "Refused",
     "ReplayTotals",
     "Replayed",
@@ -108,6 +112,9 @@ __all__ = [
     "Schedule",
     "ScheduleChange",
     "ServerError",
+    "SessionHead",
+    "SessionInfo",
+    "SessionPage",
     "Space",
     "SpecInfo",
     "Standing",

@@ -95,8 +95,8 @@ class Progress(Struct, frozen=True):
 
 
 def checked(answer: Answer) -> bytes:
-    """Return the body of a 200. Raises Refused, Unavailable, ServerError, BadAnswer for anything else."""
-    if answer.status == 200:
+    """Return the body of a 200 or 202. Raises Refused, Unavailable, ServerError, BadAnswer for anything else."""
+    if answer.status in (200, 202):
         return answer.body
     if answer.status >= 400:
         raise problem(answer)
@@ -125,7 +125,7 @@ def cut_short(told: list[Progress], through: int) -> ClientError | None:
 
 
 def decoded(answer: Answer, kind: type[T]) -> T:
-    """Return the body of a 200 as `kind`. Raises as `checked`, and BadAnswer where it does not fit."""
+    """Return the body of a 200 or 202 as `kind`. Raises as `checked`, and BadAnswer where it does not fit."""
     return Text(checked(answer)).decode(kind)
 
 

@@ -47,7 +47,7 @@ class RemoteStore:
         dxn, data = base.address(self._space, queue), base.encode(message)
         base.check_key(idempotency_key)
         entry = NewEntry(data, idempotency_key=idempotency_key, plain=True)
-        with _told():
+        with as_store_errors():
             answer = await self._client.push(str(dxn), [entry])
         [made] = answer.results
         return id_of(dxn, made.id)
@@ -56,7 +56,7 @@ class RemoteStore:
         """See QueueStore."""
         dxn, options = base.address(self._space, queue), self.options
         with self._holding.room(anyio.current_time()):
-            with _told():
+            with as_store_errors():
                 given = await self._client.pull(
                     str(dxn),
                     batch=1,
@@ -74,7 +74,7 @@ class RemoteStore:
     async def ack(self, message_id: str) -> None:
         """See QueueStore."""
         held = self._holding.find(message_id)
-        with _told():
+        with as_store_errors():
             [told] = await self._client.ack(str(held.queue), [held.lease])
         self._holding.answered(message_id, held, "ack", told.outcome)
 
@@ -90,7 +90,7 @@ class RemoteStore:
     async def extend(self, message_id: str) -> None:
         """Have the lease of a message begin anew. Raises NotHeld, LeaseLost."""
         held, lease_ms = self._holding.find(message_id), self.options.lease_ms
-        with _told():
+        with as_store_errors():
             [told] = await self._client.extend(str(held.queue), [held.lease], lease_ms)
         self._holding.extended(message_id, held, told.outcome, anyio.current_time() + lease_ms / 1000)
 
@@ -99,7 +99,7 @@ class RemoteStore:
         dxn = base.address(self._space, base.grave(queue))
         base.check_limit(limit)
         try:
-            with _told():
+            with as_store_errors():
                 page = await self._client.dead_letters(str(dxn), limit=limit)
         except base.QueueNotFound:
             return []
@@ -112,7 +112,7 @@ class RemoteStore:
         self, message_id: str, answer: Answer, *, delay_ms: int | None = None, error: str | None = None
     ) -> None:
         held = self._holding.find(message_id)
-        with _told():
+        with as_store_errors():
             [told] = await self._client.retry(
                 str(held.queue),
                 [held.lease],
@@ -124,8 +124,8 @@ class RemoteStore:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """What a client raises, as what a store raises."""
+def as_store_errors() -> Iterator[None]:
+    """What a client raises, as what stores and inboxes raise."""
     try:
         yield
     except api.Refused as error:

@@ -34,6 +34,7 @@ COMMANDS = {
     "explain": ("edgequeues.cli.look:explain", "Say why a message is not delivered."),
     "lines": ("edgequeues.cli.look:lines", "Show the ordering keys whose messages wait."),
     "skip": ("edgequeues.cli.consumer:skip", "Give up a message that nobody holds."),
+    "sessions": ("edgequeues.cli.sessions:sessions", "Show and mend sessions whose messages wait."),
     "dlq": ("edgequeues.cli.dlq:dlq", "List, show, replay and purge dead letters."),
     "consumer": ("edgequeues.cli.consumer:consumer", "List, set and remove consumers."),
     "pause": ("edgequeues.cli.queue:pause", "Hand out nothing more of a queue."),

@@ -85,12 +85,12 @@ class _Purge(Struct, forbid_unknown_fields=True):
 
 def pull(body: bytes) -> Pull:
     """How much to pull; an empty body says nothing. Raises InvalidJson, InvalidRequest."""
-    return _decode(body, Pull) if body.strip() else Pull()
+    return decode(body, Pull) if body.strip() else Pull()
 
 
 def acks(body: bytes) -> tuple[list[str], dict[str, str]]:
     """Leases by their tokens, and JSON of what came of some. Raises InvalidJson, InvalidRequest, TooLarge."""
-    asked = _decode(body, _Acks)
+    asked = decode(body, _Acks)
     leases = _few("leases", asked.leases)  # before anything is looked for among them
     if not asked.results.keys() <= set(leases):
         raise InvalidRequest("results: of a lease that is not among the leases")
@@ -103,18 +103,18 @@ def acks(body: bytes) -> tuple[list[str], dict[str, str]]:
 
 def leases(body: bytes) -> list[str]:
     """Leases by their tokens. Raises InvalidJson, InvalidRequest, TooLarge."""
-    return _few("leases", _decode(body, _Leases).leases)
+    return _few("leases", decode(body, _Leases).leases)
 
 
 def extension(body: bytes) -> tuple[list[str], int]:
     """Leases, and for how long from now. Raises InvalidJson, InvalidRequest, TooLarge."""
-    asked = _decode(body, _Extension)
+    asked = decode(body, _Extension)
     return _few("leases", asked.leases), asked.lease_ms
 
 
 def retries(body: bytes) -> list[Retry]:
     """Attempts to give up. Raises InvalidJson, InvalidRequest, TooLarge."""
-    return _few("retries", _decode(body, _Retries).retries)
+    return _few("retries", decode(body, _Retries).retries)
 
 
 def consumer(body: bytes) -> tuple[ConsumerConfig, Start]:
@@ -172,14 +172,14 @@ def _changed(settings: S, changes: dict[str, Any]) -> S:
 
 def skip(body: bytes) -> tuple[str, str | None]:
     """Which message, and whose. Raises InvalidJson, InvalidRequest, InvalidId."""
-    asked = _decode(body, _Skip)
+    asked = decode(body, _Skip)
     consumer_name = None if asked.consumer is None else params.name(asked.consumer)
     return ids.check_object_id(asked.id), consumer_name
 
 
 def replay(body: bytes) -> ReplayOrder:
     """Dead letters to replay, each named once. Raises InvalidJson, InvalidRequest, InvalidId, TooLarge."""
-    order = _decode(body, ReplayOrder)
+    order = decode(body, ReplayOrder)
     if (order.ids is None) == (order.filter is None):
         raise InvalidRequest("give either ids or filter")
     if order.filter is not None:
@@ -195,7 +195,7 @@ def replay(body: bytes) -> ReplayOrder:
 
 def purge(body: bytes) -> LetterFilter | None:
     """Which dead letters to delete; None: all there is. Raises InvalidJson, InvalidRequest."""
-    wanted = _decode(body, _Purge).filter if body.strip() else None
+    wanted = decode(body, _Purge).filter if body.strip() else None
     conditions.read(None if wanted is None else wanted.where)
     return wanted
 
@@ -292,7 +292,8 @@ def _resume(shown: list[Entry], limit: int, beside: int = 0) -> int | None:
     return shown[-1].position if full else None
 
 
-def _decode(body: bytes, kind: type[S]) -> S:
+def decode(body: bytes, kind: type[S]) -> S:
+    """A body as `kind`. Raises InvalidJson, InvalidRequest."""
     jsontext.check(body)
     try:
         return msgspec.json.decode(body, type=kind)

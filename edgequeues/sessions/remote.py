@@ -46,6 +46,7 @@ class RemoteInbox:
     """The inbox in a queue, over a client that the caller opened and closes. See Inbox.
 
     The queue is made by the first message. A call that only finds no queue finds nothing, and raises nothing.
+    What was handed out in an answer that never came is claimed again when its lock ends.
     """
 
     def __init__(

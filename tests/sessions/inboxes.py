@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
+
+import trio
 
 from edgequeues.sessions.inbox import Inbox
 from edgequeues.sessions.remote import RemoteInbox
@@ -26,27 +28,47 @@ Start = Callable[[Path, TrioClock], AbstractAsyncContextManager[Make]]
 
 
 class Base:
-    """What inboxes are made on."""
+    """What inboxes are made on. A life of it runs in a task of its own, so a test can end it and begin another."""
 
-    def __init__(self, folder: Path, start: Start) -> None:
+    def __init__(self, folder: Path, start: Start, nursery: trio.Nursery) -> None:
         self._folder = folder
         self._clock = TrioClock()
         self._start = start
-        self._stack = AsyncExitStack()
+        self._nursery = nursery
+        self._over = trio.Event()
+        self._ended = trio.Event()
         self.make: Make
 
     def now_ms(self) -> int:
         return self._clock.now_ms()
 
     async def start(self) -> None:
-        self.make = await self._stack.enter_async_context(self._start(self._folder, self._clock))
+        self.make = await self._nursery.start(self._live)
 
     async def stop(self) -> None:
-        await self._stack.aclose()
+        self._over.set()
+        await self._ended.wait()
 
     async def restart(self) -> None:
         await self.stop()
         await self.start()
+
+    async def _live(self, *, task_status: trio.TaskStatus[Make]) -> None:
+        self._over, self._ended = trio.Event(), trio.Event()
+        async with self._start(self._folder, self._clock) as make:
+            task_status.started(make)
+            await self._over.wait()
+        self._ended.set()
+
+
+@asynccontextmanager
+async def opened(folder: Path, kind: str) -> AsyncIterator[Base]:
+    """What inboxes of a kind are made on, over a folder."""
+    async with trio.open_nursery() as nursery:
+        base = Base(folder, KINDS[kind], nursery)
+        await base.start()
+        yield base
+        await base.stop()
 
 
 @asynccontextmanager

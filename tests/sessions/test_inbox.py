@@ -14,17 +14,13 @@ from edgequeues.inbound import RETRIES_MS, Inbound
 from edgequeues.sessions.inbox import Claimed, Inbox
 from edgequeues.store import Refused
 
-from .inboxes import KINDS, LOCK_MS, Base
+from .inboxes import KINDS, LOCK_MS, Base, opened
 
 
 @pytest.fixture(params=KINDS)
 async def base(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Base]:
-    base = Base(tmp_path, KINDS[request.param])
-    await base.start()
-    try:
+    async with opened(tmp_path, request.param) as base:
         yield base
-    finally:
-        await base.stop()
 
 
 @pytest.fixture

@@ -25,12 +25,12 @@ def fail(shell: Shell) -> str:
 def test_a_message_is_added_once_with_all_that_is_said_of_it(shell: Shell) -> None:
     said = ("--source-message", "17", "--source-channel", "c1", "--actor", "u", "--actor-name", "Ada")
     more = ("--type", "file", "--payload", '{"file": 1.0}', *said)
-    assert send(shell, "s1", "Hello", *more)["position"] == 1
+    made = send(shell, "s1", "Hello", *more)
     assert send(shell, "s1", "Hello", *more) == {"id": None, "position": None}
     again = shell.ok("sessions", "send", Q, "s1", "--origin", "telegram", *more, terminal=True)
     assert again.out == "it came before: nothing was added\n"
     [entry] = shell.ok("read", Q).records
-    assert entry["key"] == "s1"
+    assert (entry["id"], entry["position"], entry["key"]) == (made["id"], made["position"], "s1")
     assert entry["data"] == {
         "session_id": "s1",
         "origin": "telegram",
@@ -63,7 +63,7 @@ def test_what_cannot_be_is_wrong_usage(shell: Shell, args: tuple[str, ...]) -> N
 
 
 def test_a_blocked_session_is_listed_with_what_it_waits_for(shell: Shell) -> None:
-    send(shell, "s1", "one")
+    first = send(shell, "s1", "one")
     send(shell, "s1", "two")
     failed = fail(shell)
     send(shell, "s2", "three")
@@ -76,7 +76,7 @@ def test_a_blocked_session_is_listed_with_what_it_waits_for(shell: Shell) -> Non
     assert (other["session_id"], other["head"]["state"], other["head"]["due"]) == ("s2", "ready", None)
     table = shell.ok("sessions", "list", Q, terminal=True).out
     row = next(line for line in table.splitlines() if "s1" in line)
-    assert row.split()[:4] == ["2", "1", "backoff", "1"]
+    assert row.split()[:4] == ["2", str(first["position"]), "backoff", "1"]
     assert "the session does not" in row
 
 

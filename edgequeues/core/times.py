@@ -23,3 +23,26 @@ def unix_ms(text: str) -> int:
     if not text.endswith("Z"):
         raise ValueError("no time that ends in Z")
     return (datetime.fromisoformat(text) - _EPOCH) // _MILLISECOND
+
+
+def moment_ms(moment: str | datetime | int) -> int:
+    """Unix milliseconds of a moment: ISO 8601 text with Z or an offset, a datetime with a time zone, unix ms.
+
+    What is below a millisecond is cut off, however many digits it has. Raises ValueError for what is no moment, as it
+    has no offset: then it says what to give.
+    """
+    if isinstance(moment, str):
+        try:
+            moment = datetime.fromisoformat(moment)
+        except ValueError:
+            raise ValueError(f"{moment!r} is no time: give ISO 8601 as in 2026-01-31T23:59:59Z") from None
+    if isinstance(moment, datetime):
+        if moment.utcoffset() is None:
+            raise ValueError(
+                f"{moment.isoformat()} may be any of several moments: give the time with Z or an offset, or a "
+                "datetime that has a time zone"
+            )
+        return (moment - _EPOCH) // _MILLISECOND
+    if isinstance(moment, bool) or not isinstance(moment, int):
+        raise ValueError(f"{moment!r} is no time: give ISO 8601 text, a datetime or unix milliseconds")
+    return moment

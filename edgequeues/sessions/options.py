@@ -1,0 +1,42 @@
+"""How a manager of sessions works, where nothing else is said, and the limits of that."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from edgequeues.inbound import KEPT_MS, LOCK_MS
+from edgequeues.store.base import LEASE_MS_MAX
+
+CONCURRENCY_MAX = 10_000
+LOCK_MS_MIN = 1_000  # a shorter lock could end between extensions
+DAY_S = 86_400.0
+YEAR_MS = 365 * 86_400_000
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What a manager does.
+
+    concurrency: deliveries at once, of a session each.
+    lock_ms: after which another worker is given what this one held that died; extended while a delivery runs.
+    clean_every_s, keep_ms: every so many seconds it removes what was finished more than `keep_ms` ago. The queue
+        removes by itself what is older than its own setting says, so this only matters for a shorter time.
+    grace_s: seconds that deliveries are given when the manager is left.
+    """
+
+    concurrency: int = 1_000
+    lock_ms: int = LOCK_MS
+    clean_every_s: float = 3_600.0
+    keep_ms: int = KEPT_MS
+    grace_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for what is out of bounds."""
+        for name, value, low, high in (
+            ("concurrency", self.concurrency, 1, CONCURRENCY_MAX),
+            ("lock_ms", self.lock_ms, LOCK_MS_MIN, LEASE_MS_MAX),
+            ("clean_every_s", self.clean_every_s, 1.0, DAY_S),
+            ("keep_ms", self.keep_ms, 0, YEAR_MS),
+            ("grace_s", self.grace_s, 0.0, DAY_S),
+        ):
+            if not low <= value <= high:
+                raise ValueError(f"{name} is {value}; it may be {low:,} to {high:,}")

@@ -19,7 +19,7 @@ from edgequeues.sessions.calling import Function, alone, is_ours, words
 from edgequeues.sessions.errors import Rejected
 from edgequeues.sessions.inbox import Claimed, Inbox, Outcome
 from edgequeues.sessions.options import Options
-from edgequeues.store.base import Refused, StoreError
+from edgequeues.store.base import QueueNotFound, Refused, StoreError
 
 CALL_MAX = 100  # messages that one call of the inbox is about
 CLAIM_S = 30.0  # that one claim waits
@@ -260,7 +260,7 @@ class Drain:
             lease = held.lease
             try:
                 outcome = await say(lease)
-            except Refused as error:
+            except (Refused, QueueNotFound) as error:
                 self._unsaid(held, error)
                 return
             except StoreError as error:

@@ -70,7 +70,7 @@ class LocalStore:
         """See QueueStore."""
         dxn, data = base.address(self._space, queue), base.encode(message)
         base.check_key(idempotency_key)
-        with _told():
+        with as_store_errors():
             jsontext.check(data)
             if len(data) > ENTRY_BYTES_MAX:
                 raise core.TooLarge(f"the message has {len(data):,} bytes of at most {ENTRY_BYTES_MAX:,}")
@@ -83,7 +83,7 @@ class LocalStore:
         """See QueueStore."""
         dxn, options = base.address(self._space, queue), self.options
         with self._holding.room(trio.current_time()):
-            with _told():
+            with as_store_errors():
                 one = await self._pull(dxn)
             if one is None:
                 return None
@@ -95,7 +95,7 @@ class LocalStore:
     async def ack(self, message_id: str) -> None:
         """See QueueStore."""
         held = self._holding.find(message_id)
-        with _told():
+        with as_store_errors():
             space = await self._router.require(held.queue)
             [outcome] = await space.call(SpaceShard.ack, held.queue.queue, [held.lease])
         self._holding.answered(message_id, held, "ack", outcome)
@@ -116,7 +116,7 @@ class LocalStore:
     async def extend(self, message_id: str) -> None:
         """Have the lease of a message begin anew. Raises NotHeld, LeaseLost."""
         held, lease_ms = self._holding.find(message_id), self.options.lease_ms
-        with _told():
+        with as_store_errors():
             space = await self._router.require(held.queue)
             [outcome] = await space.call(SpaceShard.extend, held.queue.queue, [held.lease], lease_ms)
         self._holding.extended(message_id, held, outcome, trio.current_time() + lease_ms / 1000)
@@ -126,7 +126,7 @@ class LocalStore:
         dxn = base.address(self._space, base.grave(queue))
         base.check_limit(limit)
         try:
-            with _told():
+            with as_store_errors():
                 space = await self._router.require(dxn)
                 found = await space.call(SpaceShard.dead_letters, dxn.queue, 0, limit)
         except base.QueueNotFound:
@@ -158,15 +158,15 @@ class LocalStore:
                     return None
 
     async def _give_up(self, held: Held, ask: Retry) -> Verdict:
-        with _told():
+        with as_store_errors():
             space = await self._router.require(held.queue)
             [outcome] = await space.call(SpaceShard.retry, held.queue.queue, [ask])
         return outcome
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """What verbs raise, as what a store raises."""
+def as_store_errors() -> Iterator[None]:
+    """What verbs raise, as what stores and inboxes raise."""
     try:
         yield
     except core.QueueNotFound as error:

@@ -9,9 +9,12 @@ from typing import Protocol
 
 import trio
 
+from edgequeues.router import Router
 from edgequeues.sessions.inbox import Inbox
+from edgequeues.sessions.local import LocalInbox
 from edgequeues.sessions.remote import RemoteInbox
-from shards.testing import TrioClock
+from edgequeues.space.shard import SpaceShard
+from shards.testing import TrioClock, running
 from tests.client.working import serving
 
 SPACE, QUEUE = "chat", "inbound"
@@ -77,4 +80,11 @@ async def _server(folder: Path, clock: TrioClock) -> AsyncIterator[Make]:
         yield lambda worker="manager", queue=QUEUE: RemoteInbox(client, SPACE, queue, worker=worker)
 
 
-KINDS: dict[str, Start] = {"remote": _server}
+@asynccontextmanager
+async def _local(folder: Path, clock: TrioClock) -> AsyncIterator[Make]:
+    async with running(SpaceShard, folder, clock=clock) as namespace:
+        router = Router(namespace)
+        yield lambda worker="manager", queue=QUEUE: LocalInbox(router, SPACE, queue, worker=worker)
+
+
+KINDS: dict[str, Start] = {"local": _local, "remote": _server}

@@ -29,6 +29,7 @@ REAL_TIME = {
         "daemon/handlers",
         "daemon/test_smtp.py",
         "daemon/test_download_sockets.py",
+        "sessions/test_threads.py",
     )
 }
 

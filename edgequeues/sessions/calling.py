@@ -32,8 +32,8 @@ class Function:
         if self._is_async:
             given = self._function(*args)
         else:
-            given = await trio.to_thread.run_sync(
-                self._function, *args, abandon_on_cancel=True, limiter=self._threads
+            [given] = await trio.to_thread.run_sync(
+                lambda: [self._function(*args)], abandon_on_cancel=True, limiter=self._threads
             )
         if isawaitable(given):  # as of a lambda around an async function
             await given

@@ -209,14 +209,19 @@ class Drain:
         finally:
             if not held.over and not held.lost:
                 self._back.append(held.lease)
-            held.ended.set()
-            held.after = None
-            del self._held[held]
-            if self._last.get(held.session_id) is held:
-                del self._last[held.session_id]
-            self._freed.set()
+            self._end(held)
         if self._back and not self._stopped.is_set():
             await self._give_back()
+
+    def _end(self, held: Held) -> None:
+        before, held.after = held.after, None
+        held.ended.set()
+        del self._held[held]
+        if self._last[held.session_id] is held:
+            del self._last[held.session_id]
+            if before is not None and not before.ended.is_set():  # it was dropped before its turn came
+                self._last[held.session_id] = before
+        self._freed.set()
 
     async def _attempt(self, held: Held) -> Say | None:
         """Have it delivered; return how to say what came of it. None: there is nothing to say."""

@@ -40,7 +40,7 @@ async def open_manager(
     deliver: called with each message, once the ones before it in its session are delivered. A plain function runs in
     a thread, and may take its time; an async one runs on trio. What it returns is ignored; where it raises, it is
     called again after the next of RETRIES_MS, without an end, unless it raises `sessions.errors.Rejected`.
-    log: is told of failures, with ids and never with what messages hold. clock: by which what is old is removed.
+    log: is told of failures, with ids and never with what messages hold. clock: by which `keep_ms` counts.
 
     What an earlier life of the same worker held is taken over. At the end deliveries are cancelled, after `grace_s`,
     and their messages given back. A thread cannot be cancelled: it is left behind, and nobody asks what it did. An
@@ -145,10 +145,10 @@ class SessionManager:
         return self.drain.active()
 
     async def sweep(self) -> None:
-        """Remove what was finished long ago, every so often, for ever."""
-        while True:
+        """Remove what was finished long ago, every so often, for ever, if the options say how long ago."""
+        while (keep_ms := self._options.keep_ms) is not None:
             try:
-                removed = await self._inbox.cleanup(max(self._clock.now_ms() - self._options.keep_ms, 0))
+                removed = await self._inbox.cleanup(max(self._clock.now_ms() - keep_ms, 0))
             except base.StoreError as error:
                 self._log.warning("old messages could not be removed, it is tried again later: %s", error)
             else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from edgequeues.inbound import KEPT_MS, LOCK_MS
+from edgequeues.inbound import LOCK_MS
 from edgequeues.store.base import LEASE_MS_MAX
 
 CONCURRENCY_MAX = 10_000
@@ -18,15 +18,15 @@ class Options(Struct, frozen=True, kw_only=True):
 
     concurrency: deliveries at once, of a session each.
     lock_ms: after which another worker is given what this one held that died; extended while a delivery runs.
-    clean_every_s, keep_ms: every so many seconds it removes what was finished more than `keep_ms` ago. The queue
-        removes by itself what is older than its own setting says, so this only matters for a shorter time.
+    keep_ms: what was finished longer ago than this is removed, every `clean_every_s` seconds. None: that is left to
+        the queue, which removes it by itself when its own setting says, KEPT_MS where nothing else is set.
     grace_s: seconds that deliveries are given when the manager is left.
     """
 
     concurrency: int = 1_000
     lock_ms: int = LOCK_MS
     clean_every_s: float = 3_600.0
-    keep_ms: int = KEPT_MS
+    keep_ms: int | None = None
     grace_s: float = 0.0
 
     def __post_init__(self) -> None:
@@ -35,7 +35,7 @@ class Options(Struct, frozen=True, kw_only=True):
             ("concurrency", self.concurrency, 1, CONCURRENCY_MAX),
             ("lock_ms", self.lock_ms, LOCK_MS_MIN, LEASE_MS_MAX),
             ("clean_every_s", self.clean_every_s, 1.0, DAY_S),
-            ("keep_ms", self.keep_ms, 0, YEAR_MS),
+            ("keep_ms", 0 if self.keep_ms is None else self.keep_ms, 0, YEAR_MS),
             ("grace_s", self.grace_s, 0.0, DAY_S),
         ):
             if not low <= value <= high:

@@ -45,7 +45,7 @@ class Folder(Base):
 
     async def count(self) -> int:
         """Messages in the queue, finished ones too."""
-        return (await self._space.call(SpaceShard.queue_info, QUEUE)).entries
+        return (await self._space.call(SpaceShard.stats, QUEUE)).entries
 
     async def table(self, columns: str) -> list[tuple[object, ...]]:
         """Rows of the view `inbound_queue`, in order; the folder is closed for that, and opened again."""

@@ -304,8 +304,8 @@ async def test_who_closed_skipped_and_retried_is_on_record(client: Client) -> No
     await ask(client, "skip")
     await ask(client, "close")
     found = (await client.get("/admin/audit?tenant_id=demo")).json()["audit"]
-    recorded = [one for one in found if "s1" in json.dumps(one["detail"])]
-    assert len(recorded) == 3
+    recorded = [one for one in found if one["queue"] == "inbound"]
+    assert [one["action"] for one in recorded] == ["retry_now", "skip", "close_session"]
     assert {one["who"]["id"] for one in recorded} == {"loopback"}
 
 
@@ -322,5 +322,6 @@ async def test_a_client_that_hangs_up_ends_a_long_close_between_two_turns(client
         exchange.hang_up()
     await trio.sleep(1)
     left = sum(one["depth"] for one in await sessions(client))
+    assert left > 0
     assert await ask(client, "close") == left
     assert await sessions(client) == []

@@ -204,7 +204,8 @@ def spaces(session: Session, /) -> None:
 @click.option(
     "--profile",
     metavar="NAME",
-    help="Make a work queue, or set one anew: what is not named is as `work`, `switchboard` or `webhook` have it.",
+    help="Make a work queue, or set one anew: what is not named is as `work`, `switchboard`, `webhook` or `inbound` "
+    "have it.",
 )
 @remote
 def config(session: Session, /, dxn: Dxn, changes: Sequence[str], replace: bool, profile: str | None) -> None:

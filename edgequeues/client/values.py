@@ -136,6 +136,7 @@ class QueueConfig(Struct, frozen=True):
     delay_ms: messages are not handed out before that time has passed.
     depth_max: unfinished messages of a consumer; more are refused. None: no limit.
     paused: nothing is handed out.
+    sessions: its ordering keys are sessions of users, see `enqueue_inbound`; fixed when the queue is made.
     """
 
     name: str | None = None
@@ -148,6 +149,7 @@ class QueueConfig(Struct, frozen=True):
     delay_ms: int = 0
     depth_max: int | None = None
     paused: bool = False
+    sessions: bool = False
 
 
 class ConfigChange(Struct, frozen=True, forbid_unknown_fields=True):

@@ -266,7 +266,7 @@ class WorkVerbs:
     ) -> QueueConfig:
         """Make a work queue with the consumer `default`, or set one anew; return its settings.
 
-        profile: `work`, `switchboard` or `webhook`: what the settings and rules are that are not said here.
+        profile: `work`, `switchboard`, `webhook` or `inbound`: has the settings and rules that are not said here.
         rules: some of the consumer's, by the names they have in ConsumerRules.
         """
         call = work_wire.make_queue(dxn, profile, settings=settings, rules=rules)

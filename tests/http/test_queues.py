@@ -30,6 +30,7 @@ DEFAULTS = {
     "delay_ms": 0,
     "depth_max": None,
     "paused": False,
+    "sessions": False,
 }
 
 

@@ -212,3 +212,23 @@ async def test_a_delivery_that_ends_as_it_is_cancelled_is_delivered(folder: Fold
 def test_options_that_cannot_be_are_refused(name: str, value: float) -> None:
     with pytest.raises(ValueError, match=name):
         Options(**{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("steps", range(8))
+async def test_what_a_claim_that_is_cancelled_was_handed_is_not_left_locked(
+    folder: Folder, steps: int
+) -> None:
+    """Either the one who is cancelled is given it, who then gives it back, or it was not handed out."""
+    inbox, claimed = folder.make(), list[str]()
+    await inbox.enqueue(Inbound(session_id="s", origin="o"))
+
+    async def claim() -> None:
+        claimed.extend(one.lease for one in await inbox.claim(1, lock_ms=LOCK_MS, wait_s=60))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(claim)
+        for _ in range(steps):
+            await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+    await inbox.release(claimed)
+    assert len(await inbox.claim(1, lock_ms=LOCK_MS, wait_s=0)) == 1

@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from edgequeues.inbound import InboundRow
+from edgequeues.sessions.inbox import Outcome
 from edgequeues.sessions.manager import Options, open_manager
 from edgequeues.store.base import Refused, StoreFailed, Unavailable
 
@@ -194,3 +195,37 @@ async def test_a_close_that_fails_leaves_the_message_to_be_delivered_again() -> 
         await trio.sleep(11)
         assert begun == [0, 0]
         assert inbox.at(1).status == "delivered"
+
+
+class LateToSay(MemoryInbox):
+    """An answer that is taken down at once takes a while to come back."""
+
+    async def failed(self, lease: str, error: str) -> Outcome:
+        outcome = await super().failed(lease, error)
+        await trio.sleep(1)
+        return outcome
+
+    async def delivered(self, lease: str) -> Outcome:
+        outcome = await super().delivered(lease)
+        await trio.sleep(1)
+        return outcome
+
+
+async def test_what_is_handed_out_before_the_last_answer_came_back_waits_for_it() -> None:
+    """An operator has a message tried again as soon as its failure is on disk; and one follows upon the other."""
+    inbox, seen = LateToSay(), list[tuple[float, int, int]]()
+    began = trio.current_time()
+
+    async def deliver(row: InboundRow) -> None:
+        seen.append((round(trio.current_time() - began, 2), row["id"], row["attempt_count"]))
+        if len(seen) == 1:
+            raise ValueError("no pane")
+
+    async with open_manager(inbox, deliver) as manager:
+        await manager.enqueue(session_id="s", origin="telegram")
+        await manager.enqueue(session_id="s", origin="telegram")
+        await trio.sleep(0.5)
+        assert await manager.retry_now("s")
+        await trio.sleep(10)
+    assert seen == [(0.0, 1, 0), (1.0, 1, 1), (2.0, 2, 0)]
+    assert [one.status for one in inbox.kept] == ["delivered", "delivered"]

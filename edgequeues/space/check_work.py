@@ -184,6 +184,17 @@ SELECT {_LETTER} || ' was replayed at ' || coalesce(replayed_ts, 'no time') || '
 FROM dead_letters AS l LEFT JOIN queues AS q USING (queue_id)
 WHERE (replayed_ts IS NULL) <> (replay_id IS NULL)
 """
+OVER = """
+SELECT 'entry ' || n.entry_id || ' of queue ' || coalesce(q.name, n.queue_id) || ' has ended as ' || n.ending
+       || CASE WHEN q.queue_id IS NULL THEN ', but its queue is not there' WHEN NOT q.sessions
+          THEN ', in a queue without sessions' WHEN e.id IS NULL THEN ', but is not there'
+          ELSE ', but is unfinished' END
+FROM endings AS n LEFT JOIN queues AS q USING (queue_id)
+  LEFT JOIN queue_entries AS e ON e.id = n.entry_id AND e.queue_id = n.queue_id
+  LEFT JOIN consumers AS c ON c.queue_id = n.queue_id AND c.name = 'default'
+  LEFT JOIN deliveries AS d ON d.consumer_id = c.consumer_id AND d.entry_id = n.entry_id
+WHERE q.queue_id IS NULL OR NOT q.sessions OR e.id IS NULL OR d.entry_id IS NOT NULL
+"""
 KEYS = """
 SELECT 'idempotency key ' || key || ' is remembered for queue ' || scope || ', which is not there'
 FROM dedup WHERE scope NOT IN (SELECT queue_id FROM queues)
@@ -198,5 +209,5 @@ QUERIES = (
     *(STRAYS, COUNTS, BYTES, TOTALS, PROGRESS, FILL_ALARM),
     *(NO_ENTRY, NO_CONSUMER, TOO_EARLY, SIZES, RANKS, LINES, HEADS, OVERTAKEN, NO_LINE, TURNS),
     *(LEASED, PARKED, UNTRIED, SCHEDULES, DUE_ALARM, ENDINGS, UNGIVEN, ATTEMPTS, FORGOTTEN),
-    *(UNNEEDED, LETTERS, REPLAYS, KEYS, KEYS_AHEAD),
+    *(UNNEEDED, LETTERS, REPLAYS, OVER, KEYS, KEYS_AHEAD),
 )

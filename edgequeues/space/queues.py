@@ -60,6 +60,7 @@ ALTER TABLE queues ADD COLUMN command TEXT;  -- what its messages are for, if de
 """
 STEP_6 = """
 ALTER TABLE queues ADD COLUMN sessions INTEGER NOT NULL DEFAULT 0 CHECK (sessions IN (0, 1));
+CREATE INDEX queues_sessions ON queues (queue_id) WHERE sessions = 1;
 """
 _SETTINGS = "max_age_ms, max_entries, mutable, on_ack, retain_acked_ms, delay_ms, depth_max, paused"
 COLUMNS = (
@@ -89,7 +90,7 @@ CONFIGURE = (
 )
 OF_APP = f"SELECT {COLUMNS} FROM queues WHERE app = ? ORDER BY queue_id"
 DECLARED = f"SELECT {COLUMNS} FROM queues WHERE app IS NOT NULL ORDER BY app, queue_id"
-ANY_SESSIONS = "SELECT 1 FROM queues WHERE sessions LIMIT 1"
+ANY_SESSIONS = "SELECT 1 FROM queues WHERE sessions = 1 LIMIT 1"
 GOVERN = "UPDATE queues SET app = ?, rules = ?, command = ? WHERE queue_id = ?"
 PURGE = "UPDATE queues SET purge_ts = ?, purge_through = ? WHERE queue_id = ?"
 

@@ -161,7 +161,7 @@ async def test_dead_letters_are_kept_by_the_step_that_makes_their_table_anew(fol
 async def test_an_earlier_file_opens_with_all_it_held(folder: Path) -> None:
     world = World(folder)
     await world.fill()
-    assert world.problems() == ["its schema lacks steps 2 to 5; serving it once adds them"]
+    assert world.problems() == ["its schema lacks steps 2 to 6; serving it once adds them"]
     async with running(SpaceShard, folder, disk=InlineDisk(), clock=world.clock) as namespace:
         space = namespace.ref(NAME)
         page = await space.call(SpaceShard.read, "log", RangeQuery())

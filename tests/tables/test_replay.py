@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from edgequeues.core.backoff import Backoff
 from edgequeues.core.errors import EdgeQueuesError
+from edgequeues.inbound import Inbound
 from edgequeues.models import ConsumerConfig, NewEntry, Pull, QueueConfig, Retry
 from edgequeues.models_letters import LetterFilter
 from edgequeues.space import check
@@ -50,7 +51,7 @@ TURNS = st.one_of(
 
 JOBS = st.sampled_from(["jobs", "jobs", "lined", "lined", "alpha", "typed"])
 WORKED = st.sampled_from(
-    ["jobs", "jobs", "lined", "lined", "alpha", "jobs-dlq", "lined-dlq", "graves", "typed", "typed-dlq"]
+    ["jobs", "jobs", "lined", "lined", "alpha", "jobs-dlq", "lined-dlq", "graves", "typed", "typed-dlq", "chats"]
 )
 CONSUMERS = st.sampled_from(["default", "other"])
 OBJECTS = [f"o{number}" for number in range(4)]
@@ -142,9 +143,24 @@ REPLAYS = st.one_of(
     st.tuples(st.just("replay_some"), GRAVES, st.integers(1, 3), st.one_of(st.none(), st.just(2.0))),
     st.tuples(st.just("purge_letters"), GRAVES, st.booleans()),
 )
+SESSIONS = st.sampled_from("ab")
+INBOUND = st.builds(
+    Inbound,
+    session_id=SESSIONS,
+    origin=st.just("telegram"),
+    content=st.sampled_from(["", "hi"]),
+    source_message_id=st.sampled_from([None, None, "17", "18"]),
+)
+CHATS = st.one_of(
+    st.tuples(st.just("receive"), st.just("chats"), st.lists(INBOUND, min_size=1, max_size=3)),
+    st.tuples(st.just("pull"), st.just("chats"), st.just(None), st.integers(1, 4), st.integers(1, 900)),
+    st.tuples(st.sampled_from(["close_session", "skip_head", "hurry"]), st.just("chats"), SESSIONS),
+    st.tuples(st.just("reclaim"), st.just("chats"), st.sampled_from(["w", "v"])),
+    st.tuples(st.just("clean"), st.just("chats"), st.integers(0, 3_000)),
+)
 WAITS = st.one_of(st.tuples(st.just("alarm")), st.tuples(st.just("wait"), st.integers(-1_000, 2_000)))
 WORK_TURNS = st.sampled_from(
-    [PUSHES, PUSHES, PULLS, PULLS, ANSWERS, ANSWERS, WAITS, REPLAYS, RARER, GOVERNED]
+    [PUSHES, PUSHES, PULLS, PULLS, ANSWERS, ANSWERS, WAITS, REPLAYS, RARER, GOVERNED, CHATS, CHATS]
 ).flatmap(
     lambda turns: turns  # not `one_of`, which would give every verb the same chance
 )
@@ -232,6 +248,10 @@ class Turns:
                 call(SpaceShard.replay_some, queue, ReplayAsk(LetterFilter(), limit, per_second))
             case ("purge_letters", str(queue), bool(replayed)):
                 call(SpaceShard.purge_letters, queue, LetterFilter(replayed=replayed))
+            case ("receive" | "close_session" | "skip_head" | "hurry" | "reclaim" as verb, str(queue), given):
+                call(getattr(SpaceShard, verb), queue, given)
+            case ("clean", str(queue), int(age_ms)):
+                call(SpaceShard.clean, queue, self.space.clock.now_ms() - age_ms)
             case ("purge", str(queue)):
                 call(SpaceShard.purge, queue)
             case ("remove", str(queue)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain, count
 from typing import ClassVar
 
 import msgspec
@@ -69,6 +70,8 @@ class SpaceBase(Watched):
                 raise InvalidRequest(f"name: there is no queue {queue} to be renamed {config.name}")
             queue_id, config = self._new_id(), msgspec.structs.replace(config, name=queue)
         self._check_name(config.name, queue_id)
+        if config.sessions and config.kind != "work":
+            raise InvalidRequest("sessions: only a work queue is for them")
         row = self._remember(queues.insert(self.db, queue_id, config, self._time()))
         if row.sessions:
             views.make_inbound(self.db)
@@ -88,7 +91,7 @@ class SpaceBase(Watched):
         if config.kind != row.kind:
             raise ConfigConflict(f"kind: {row.queue_id} is a {row.kind} queue")
         if config.sessions != row.sessions:
-            raise ConfigConflict(f"sessions: it is {'on' if row.sessions else 'off'} for {row.queue_id}")
+            raise ConfigConflict(f"sessions: fixed, {row.sessions} for {row.queue_id}")
         if row.app is not None and config.name != row.name:
             raise ConfigConflict(f"name: the spec of app {row.app} declares queue {row.name}")
         if config != row.config:
@@ -358,11 +361,8 @@ class SpaceBase(Watched):
 
     def _free_name(self, wanted: str) -> str:
         """The name itself, or one like it that no queue has."""
-        name, number = wanted[:120], 2
-        while queues.owner(self.db, name) is not None:
-            name = f"{wanted[:120]}-{number}"
-            number += 1
-        return name
+        names = (f"{wanted[:120]}{suffix}" for suffix in chain([""], (f"-{n}" for n in count(2))))
+        return next(name for name in names if queues.owner(self.db, name) is None)
 
     def _make_worked(self, queue: str, config: QueueConfig, rules: ConsumerConfig) -> Queue:
         """Make a work queue with the consumer `default`."""
@@ -372,6 +372,8 @@ class SpaceBase(Watched):
 
     def _make_consumer(self, row: Queue, name: str, rules: ConsumerConfig, *, start: Start) -> Consumer:
         self._check_graves(row, [rules])
+        if row.sessions and name == DEFAULT and rules.ordering != "per_key":
+            raise InvalidRequest("ordering: must be per_key where a queue is for sessions")
         home, at = self._home(), self._time()
         home.position += 1  # never used for anything else
         filled = row.tail if start == "new" or not row.entries else 0

@@ -27,6 +27,7 @@ from edgequeues.space import consumers, deadletters, dedup, log, pages, queues, 
 from edgequeues.space.append import check_priorities
 from edgequeues.space.base import SpaceBase
 from edgequeues.space.log import Victim
+from edgequeues.space.profiles import INBOUND
 from edgequeues.space.queues import Queue
 from edgequeues.space.watched import told
 from shards.shard import grows, reads
@@ -193,7 +194,8 @@ class LogVerbs(SpaceBase):
         row = self._find(queue)
         if row is None:
             if config.kind == "work":
-                return self._info(self._recorded(self._make_worked(queue, config, ConsumerConfig())))
+                rules = INBOUND.consumer if config.sessions else ConsumerConfig()
+                return self._info(self._recorded(self._make_worked(queue, config, rules)))
             return self._info(self._recorded(self._make(queue, config)))
         if config.name is None and not ids.is_ulid(queue):
             config = msgspec.structs.replace(config, name=queue)

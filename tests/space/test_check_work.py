@@ -172,6 +172,19 @@ DAMAGE = [  # what was done, and what is said; {names} stand for positions and o
         "UPDATE dedup SET position = 9999",
         "idempotency key once of queue {jobs_id} made entry 9999, ahead of the last position given, {last}",
     ),
+    *(
+        (
+            f"UPDATE queues SET sessions = {sessions} WHERE name = 'jobs';"
+            f"INSERT INTO endings VALUES ({position}, '{queue}', 'acked', 0, NULL, 0)",
+            f"entry {position} of queue {said}",
+        )
+        for sessions, position, queue, said in (
+            (0, "{ready}", "x", "x has ended as acked, but its queue is not there"),
+            (0, "{ready}", "{jobs_id}", "jobs has ended as acked, in a queue without sessions"),
+            (1, "9999", "{jobs_id}", "jobs has ended as acked, but is not there"),
+            (1, "{ready}", "{jobs_id}", "jobs has ended as acked, but is unfinished"),
+        )
+    ),
 ]
 
 

@@ -9,6 +9,7 @@ import pytest
 from edgequeues.core.backoff import Backoff
 from edgequeues.core.lifecycle import TRANSITIONS, UNFINISHED, Event, State
 from edgequeues.models import ConsumerConfig, Ordering
+from edgequeues.space import deliveries
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.desk import Desk
 from edgequeues.space.queues import Queue
@@ -90,6 +91,17 @@ def end_by_others(moves: set[Move], state: State) -> None:
         passing(3_000, made)
 
 
+def close(moves: set[Move], state: State) -> None:
+    """Have the session be over of which a message in this state is."""
+    made, _ = in_state(moves, state)
+    shard = made.space.shard
+    desk = shard._desk(shard._require("jobs"))
+    [consumer] = desk.queue.consumers
+    desk.close_session(consumer, deliveries.some(shard.db, consumer.consumer_id, 10))
+    shard._worked(desk)
+    assert made.pull() == []
+
+
 def answer(moves: set[Move], how: str) -> None:
     """Answer for the first of a line, and let time pass."""
     made = jobs(moves, "fifo", lapse_delay_ms=60_000 if how == "late, backing off" else 0)
@@ -126,6 +138,7 @@ def put_off(moves: set[Move]) -> None:
 def test_every_move_of_the_table_is_made_and_no_other(moves: set[Move]) -> None:
     for state in UNFINISHED:
         end_by_others(moves, state)
+        close(moves, state)
     for how in ("ack", "late", "late, backing off", "release", "retry", "retry later", "bury"):
         answer(moves, how)
     put_off(moves)

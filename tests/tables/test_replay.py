@@ -51,7 +51,19 @@ TURNS = st.one_of(
 
 JOBS = st.sampled_from(["jobs", "jobs", "lined", "lined", "alpha", "typed"])
 WORKED = st.sampled_from(
-    ["jobs", "jobs", "lined", "lined", "alpha", "jobs-dlq", "lined-dlq", "graves", "typed", "typed-dlq", "chats"]
+    [
+        "jobs",
+        "jobs",
+        "lined",
+        "lined",
+        "alpha",
+        "jobs-dlq",
+        "lined-dlq",
+        "graves",
+        "typed",
+        "typed-dlq",
+        "chats",
+    ]
 )
 CONSUMERS = st.sampled_from(["default", "other"])
 OBJECTS = [f"o{number}" for number in range(4)]
@@ -196,6 +208,10 @@ class Turns:
                 self.space.call(SpaceShard.apply, spec("shop", **turn[1]))  # type: ignore[arg-type]
             elif turn[0] == "ingest":
                 self.space.call(SpaceShard.ingest, *turn[1:])  # type: ignore[arg-type]
+            elif turn[0] == "clean":
+                self.space.call(SpaceShard.clean, turn[1], self.space.clock.now_ms() - turn[2])  # type: ignore[arg-type, operator]
+            elif turn[0] in ("receive", "close_session", "skip_head", "hurry", "reclaim"):
+                self.space.call(getattr(SpaceShard, turn[0]), *turn[1:])
             else:
                 self.work(turn)
 
@@ -248,10 +264,6 @@ class Turns:
                 call(SpaceShard.replay_some, queue, ReplayAsk(LetterFilter(), limit, per_second))
             case ("purge_letters", str(queue), bool(replayed)):
                 call(SpaceShard.purge_letters, queue, LetterFilter(replayed=replayed))
-            case ("receive" | "close_session" | "skip_head" | "hurry" | "reclaim" as verb, str(queue), given):
-                call(getattr(SpaceShard, verb), queue, given)
-            case ("clean", str(queue), int(age_ms)):
-                call(SpaceShard.clean, queue, self.space.clock.now_ms() - age_ms)
             case ("purge", str(queue)):
                 call(SpaceShard.purge, queue)
             case ("remove", str(queue)):

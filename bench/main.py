@@ -29,6 +29,7 @@ from bench import (
     machine,
     memory,
     reads,
+    sessions,
     spaces,
     visible,
     work,
@@ -59,6 +60,7 @@ BENCHES: Mapping[str, Callable[[Rig], Iterator[Figure]]] = {
     "hooks": hooks.measure,
     "visible": visible.measure,
     "daemon": daemon.measure,
+    "sessions": sessions.measure,
     peers.NAME: peers.measure,
 }
 ON_REQUEST = (peers.NAME,)  # not among all: it fetches what it needs
@@ -80,6 +82,7 @@ QUESTIONS = {
     "hooks": hooks.__doc__,
     "visible": visible.__doc__,
     "daemon": daemon.__doc__,
+    "sessions": sessions.__doc__,
     peers.NAME: peers.__doc__,
 }
 FLUSH = "What does a flush cost here?"

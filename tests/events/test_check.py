@@ -155,6 +155,25 @@ def test_what_is_no_event_at_all_is_malformed_too(body: bytes) -> None:
     assert fault(body).startswith("MALFORMED_EVENT: $")
 
 
+@pytest.mark.parametrize(
+    "twice", [b'"text": "gone"', b'"text": "a \\"quote\\""', b'"\\u0074ext": "gone"', b'"subject": null']
+)
+@pytest.mark.parametrize("kept", ["plain", 'one "quote"', "\\u0022", "\n"])
+def test_no_quotes_in_a_text_hide_a_member_that_is_given_twice(twice: bytes, kept: str) -> None:
+    event = samples.email()
+    event["content"] = {"text": kept}
+    for written in (samples.body(event), samples.body(event).replace(b'\\"', b"\\u0022")):
+        assert read(written).content.text == kept
+        said = fault(written.replace(b'"content": {', b'"content": {' + twice + b", "))
+        assert said.startswith("MALFORMED_EVENT: $.content")
+
+
+def test_what_is_written_though_it_is_the_default_is_no_fault() -> None:
+    event = samples.email() | {"priority": "normal", "tags": []}
+    short = {name: one for name, one in event.items() if name not in ("priority", "tags")}
+    assert read(samples.body(event)) == read(samples.body(short))
+
+
 @given(
     st.sampled_from(
         ["id", "receivedAt", "priority", "source", "tags", "participants", "content", "correlation", "reply"]

@@ -27,6 +27,7 @@ REAL_TIME = {
         "e2e",
         "workers",
         "daemon/handlers",
+        "daemon/test_connections.py",
         "daemon/test_smtp.py",
         "daemon/test_download_sockets.py",
         "sessions/test_threads.py",

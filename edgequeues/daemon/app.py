@@ -18,7 +18,7 @@ import trio
 
 from edgequeues.core.hostnames import is_loopback
 from edgequeues.daemon import wire
-from edgequeues.daemon.batches import Batches, Parts, Until
+from edgequeues.daemon.batches import Batches, Until
 from edgequeues.daemon.context import Contexts
 from edgequeues.daemon.contract import Reply
 from edgequeues.daemon.downloads import Downloads, open_downloads
@@ -28,6 +28,7 @@ from edgequeues.daemon.handlers.spec import HandlerSpec
 from edgequeues.daemon.logs import Log, Logger, logger
 from edgequeues.daemon.metrics import DaemonMetrics
 from edgequeues.daemon.outbox import outgoing, pay, queued
+from edgequeues.daemon.parts import Parts
 from edgequeues.daemon.queue import HttpQueue, Patience, open_queue
 from edgequeues.daemon.sending.sender import Providers, Sender, open_sender
 from edgequeues.daemon.settings import DaemonSettings, SettingsError

@@ -6,26 +6,21 @@ otherwise. Of two messages with the same event, the second waits for the first.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
-from random import Random
-from typing import Any, Literal, Protocol
+from collections.abc import Iterator
+from typing import Any, Literal
 
 import msgspec
 import trio
-from msgspec import Struct
 
 from edgequeues.core import jsontext
 from edgequeues.daemon import held as holding
 from edgequeues.daemon.answering import Answering
-from edgequeues.daemon.contract import Context, GiveUp, Handler, Reply, Result, TryAgain
-from edgequeues.daemon.graves import Graves, Reason
-from edgequeues.daemon.held import ACK, DELAY_S_MAX, DUPLICATE, RELEASED, Answer, Held, Letter
+from edgequeues.daemon.contract import GiveUp, Result, TryAgain, within
+from edgequeues.daemon.graves import Reason
+from edgequeues.daemon.held import ACK, DUPLICATE, RELEASED, Answer, Held, Letter
 from edgequeues.daemon.leases import Leases
-from edgequeues.daemon.logs import Log
 from edgequeues.daemon.memory import Memory
-from edgequeues.daemon.metrics import DaemonMetrics
-from edgequeues.daemon.queue import HttpQueue, Patience
+from edgequeues.daemon.parts import Parts
 from edgequeues.daemon.settings import DaemonSettings
 from edgequeues.daemon.wire import Acked, Message, QueueError, Refused
 from edgequeues.events.event import SwitchboardEvent
@@ -37,43 +32,6 @@ LAST_WORDS_S = 5.0  # for a pull under way, and for what is still to be said, wh
 Until = Literal["stopped", "empty", "once"]
 
 
-class Replies(Protocol):
-    """How replies leave. outbox: name of the queue whose messages are sent; None: they are sent from here."""
-
-    outbox: str | None
-
-    def letter(self, event: SwitchboardEvent, reply: Reply) -> tuple[Any, str]:
-        """A reply as it lies in the outbox, and its idempotency key. Raises GiveUp."""
-
-    async def send(self, event: SwitchboardEvent, reply: Reply) -> None:
-        """Send it now. Raises TryAgain, GiveUp."""
-
-    def emitted(self, queue_id: str) -> None:
-        """Be told that the outbox, which has this id, has got something."""
-
-
-class Parts(Struct, frozen=True, kw_only=True):
-    """What the loop works with.
-
-    read: makes an event of a body; whatever it raises says that it is malformed. context: for an event and the number
-    of its attempt. redact: takes personal data out of an error. graves: where dead letters are pushed on services
-    that take no word for them.
-    """
-
-    queue: HttpQueue
-    handler: Handler
-    read: Callable[[bytes], SwitchboardEvent]
-    context: Callable[[SwitchboardEvent, int], Context]
-    replies: Replies
-    redact: Callable[[str], str]
-    log: Log
-    metrics: DaemonMetrics
-    now_ms: Callable[[], int]
-    graves: Graves | None = None
-    patience: Patience = Patience()
-    chance: Random = msgspec.field(default_factory=Random)
-
-
 class Batches:
     """The loop of one daemon; use it once."""
 
@@ -83,12 +41,13 @@ class Batches:
         self._visibility_s = float(settings.visibility_s)
         self._held: dict[Held, None] = {}
         self._memory: Memory[Answer] = Memory(settings.dedup_size)
-        self._running: dict[str, trio.Event] = {}  # by id of the event: its handler runs
+        self._running: dict[str, trio.Event | None] = {}  # by id: its handler runs; None: nobody waits for it
         self._batches = 0
+        self._fault: QueueError | None = None  # of a pull after a batch
         self._changed = trio.Event()  # a batch is done
         self._stopped = trio.Event()
         self._handlers = trio.CancelScope()
-        self._pulling = trio.CancelScope()
+        self._pulls: set[trio.CancelScope] = set()
         self._ours = False
         self._served = False
         self._answering = Answering(
@@ -99,6 +58,7 @@ class Batches:
             chance=parts.chance,
             on_settled=self._settled,
         )
+        parts.metrics.inflight.set_function(self._held.__len__)
 
     async def run(self, until: Until = "stopped") -> None:
         """Work until `stop`, until nothing is ready and nothing runs here (`empty`), or what one pull gives (`once`).
@@ -143,20 +103,22 @@ class Batches:
         now_s = trio.current_time()
         grace_s = self._settings.shutdown_grace_seconds if grace_s is None else grace_s
         self._handlers.deadline = min(self._handlers.deadline, now_s + grace_s)
-        self._pulling.deadline = min(self._pulling.deadline, now_s + LAST_WORDS_S)
+        for pull in self._pulls:
+            pull.deadline = min(pull.deadline, now_s + LAST_WORDS_S)
         self._stopped.set()
         self._changed.set()
 
     # -- pulling -----------------------------------------------------------------------------------------
 
     async def _feed(self, batches: trio.Nursery, until: Until) -> None:
+        """Have batches worked on; while there is nothing, this alone looks for more."""
         idle_s, failures = POLL_S_MIN, 0
         while not self._stopped.is_set():
             if self._batches >= self._settings.queue_max_concurrent_batches:
                 await self._change()
                 continue
             try:
-                messages = await self._pull()
+                messages = await self._first()
             except QueueError as error:
                 if isinstance(error, Refused) and not self._served:
                     raise
@@ -175,7 +137,7 @@ class Batches:
             if messages:
                 idle_s = POLL_S_MIN
                 self._batches += 1
-                batches.start_soon(self._batch, messages)
+                batches.start_soon(self._go_on, messages, until)
             elif until == "empty" and self._batches:
                 await self._change()
             elif until == "stopped":
@@ -184,14 +146,44 @@ class Batches:
             if until == "once" or (until == "empty" and not messages and not self._batches):
                 return
 
+    async def _first(self) -> list[Held]:
+        """Pull for a batch beside those that are worked on. Raises QueueError, also that of a pull after one."""
+        fault, self._fault = self._fault, None
+        if fault is not None:
+            raise fault
+        return await self._pull()
+
+    async def _go_on(self, messages: list[Held], until: Until) -> None:
+        """Work on a batch and on those pulled after it, as long as they are full, which says that there is more."""
+        before: list[Held] = []
+        while messages:
+            await self._batch(messages)
+            await self._settle(before)
+            before, is_full = messages, len(messages) == self._settings.queue_max_batch
+            if not is_full or until == "once" or self._stopped.is_set():
+                break
+            try:
+                messages = await self._pull()
+            except QueueError as error:
+                self._fault = error
+                break
+        await self._settle(before)
+        self._batches -= 1
+        self._changed.set()
+
     async def _pull(self) -> list[Held]:
         """Pull once. What comes when it is to stop has no handler yet, and is given back with the rest of those."""
         ends_s = trio.current_time() + self._visibility_s
-        with trio.CancelScope(shield=True) as self._pulling:
-            pulled = await self._parts.queue.pull(
-                self._settings.queue_max_batch, round(self._visibility_s * 1000)
-            )
-        if self._pulling.cancelled_caught:
+        scope = trio.CancelScope(shield=True)
+        self._pulls.add(scope)
+        try:
+            with scope:
+                pulled = await self._parts.queue.pull(
+                    self._settings.queue_max_batch, round(self._visibility_s * 1000)
+                )
+        finally:
+            self._pulls.remove(scope)
+        if scope.cancelled_caught:
             return []
         self._ours = self._answering.ours = pulled.ours
         if not self._served and not pulled.ours and self._parts.graves is None:
@@ -201,7 +193,6 @@ class Batches:
         lags_ms = [now_ms - one.timestamp_ms for one in pulled.messages if one.timestamp_ms]
         self._parts.metrics.lag_s.set(max([0, *lags_ms]) / 1000)
         messages = [self._take(message, ends_s) for message in pulled.messages]
-        self._parts.metrics.inflight.set(len(self._held))
         return sorted(messages, key=lambda held: held.rank)
 
     def _take(self, message: Message, ends_s: float) -> Held:
@@ -226,13 +217,17 @@ class Batches:
 
     async def _batch(self, messages: list[Held]) -> None:
         waiting = iter(messages)
-        async with trio.open_nursery() as workers:
-            for _ in range(min(self._settings.max_batch_concurrency, len(messages))):
-                workers.start_soon(self._work, waiting)
+        if self._settings.max_batch_concurrency == 1:
+            await self._work(waiting)
+        else:
+            async with trio.open_nursery() as workers:
+                for _ in range(min(self._settings.max_batch_concurrency, len(messages))):
+                    workers.start_soon(self._work, waiting)
+
+    async def _settle(self, messages: list[Held]) -> None:
         for held in messages:
-            await held.settled.wait()
-        self._batches -= 1
-        self._changed.set()
+            if not held.settled.is_set():
+                await held.settled.wait()
 
     async def _work(self, waiting: Iterator[Held]) -> None:
         for held in waiting:
@@ -257,15 +252,18 @@ class Batches:
         if held.event is None:
             return await self._dead(held, "malformed", held.fault or "")
         id = held.event.id
-        while (running := self._running.get(id)) is not None:
-            await running.wait()
+        while id in self._running:
+            if (done := self._running[id]) is None:
+                done = self._running[id] = trio.Event()
+            await done.wait()
         if id in self._memory:
             return self._memory.unsaid(id) or DUPLICATE
-        self._running[id] = trio.Event()
+        self._running[id] = None
         try:
             return await self._attempt(held, held.event)
         finally:
-            self._running.pop(id).set()
+            if (waited := self._running.pop(id)) is not None:
+                waited.set()
 
     async def _attempt(self, held: Held, event: SwitchboardEvent) -> Answer:
         try:
@@ -283,10 +281,8 @@ class Batches:
         """Run the handler, for as long as it may take. Raises TryAgain, and whatever it raises."""
         budget_s, began_s = self._settings.processing_budget_seconds, trio.current_time()
         try:
-            with trio.move_on_after(budget_s):
-                context = self._parts.context(event, held.message.attempts)
-                return await self._parts.handler.handle(event, context)
-            raise TryAgain(f"the handler was not done within {budget_s} s")
+            context = self._parts.context(event, held.message.attempts)
+            return await within(budget_s, self._parts.handler, event, context)
         finally:
             took_s = trio.current_time() - began_s
             held.took_ms = round(took_s * 1000)
@@ -322,7 +318,7 @@ class Batches:
         if delay_s is None:
             rule = self._settings.on_error
             delay_s = None if rule == "backoff" else held.left_s if rule == "timeout" else float(rule)
-        return Answer(did="retry", outcome="retried", delay_s=_whole_s(delay_s), error=error)
+        return Answer(did="retry", outcome="retried", delay_s=holding.whole_s(delay_s), error=error)
 
     async def _dead(self, held: Held, reason: Reason, error: str) -> Answer:
         """Make a dead letter; where nothing takes it, the message comes again, and the service's own rules hold."""
@@ -344,7 +340,6 @@ class Batches:
         """What was to be said of a message was said; None: it never will be."""
         metrics, answer = self._parts.metrics, held.answer
         self._held.pop(held, None)
-        metrics.inflight.set(len(self._held))
         if answer is None or acked is None:
             return
         if answer.outcome == "dead":
@@ -365,11 +360,3 @@ class Batches:
 
 def _json(value: object) -> bytes:
     return jsontext.write(msgspec.to_builtins(value))
-
-
-def _whole_s(delay_s: float | None) -> int | None:
-    """A delay as it can be said. What a handler gave may be no number that can."""
-    try:
-        return None if delay_s is None else min(max(math.ceil(delay_s), 0), DELAY_S_MAX)
-    except (TypeError, ValueError, OverflowError):
-        return None

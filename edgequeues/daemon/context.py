@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from functools import cached_property
-from itertools import count
 from typing import Any
 
 from edgequeues.daemon.contract import Context, Download, EmailReply, Metrics, Reply, SmsReply
@@ -26,61 +25,40 @@ class Contexts:
         logger: Any,
         metrics: Metrics,
     ) -> None:
-        self._sender = sender
-        self._downloads = downloads
-        self._clock_now = clock_now
-        self._logger = logger
-        self._metrics = metrics
+        self.sender = sender
+        self.downloads = downloads
+        self.clock_now = clock_now
+        self.logger = logger
+        self.metrics = metrics
 
     def of(self, event: SwitchboardEvent, attempt: int) -> Context:
         """The context of one attempt to handle an event. attempt: from 1."""
-        return _Context(
-            event,
-            attempt,
-            sender=self._sender,
-            downloads=self._downloads,
-            clock_now=self._clock_now,
-            logger=self._logger,
-            metrics=self._metrics,
-        )
+        return _Context(self, event, attempt)
 
 
 class _Context:
-    """See `contract.Context`."""
+    """See `contract.Context`. What all have the same is `common`'s."""
 
-    def __init__(
-        self,
-        event: SwitchboardEvent,
-        attempt: int,
-        *,
-        sender: Sends,
-        downloads: Downloads,
-        clock_now: Callable[[], datetime],
-        logger: Any,
-        metrics: Metrics,
-    ) -> None:
+    def __init__(self, common: Contexts, event: SwitchboardEvent, attempt: int) -> None:
         self.attempt = attempt
-        self._logger = logger
-        self.metrics = metrics
+        self.metrics = common.metrics
+        self._common = common
         self._event = event
-        self._sender = sender
-        self._downloads = downloads
-        self._clock_now = clock_now
-        self._calls = count(1)
+        self._sent = 0
 
     @cached_property
     def logger(self) -> Any:
         """Made for handlers that log."""
         event = self._event
-        return self._logger.bind(eventId=event.id, source=event.source, attempt=self.attempt)
+        return self._common.logger.bind(eventId=event.id, source=event.source, attempt=self.attempt)
 
     def now(self) -> datetime:
-        return self._clock_now()
+        return self._common.clock_now()
 
     def download(
         self, ref: BlobRef, *, start: int = 0, end: int | None = None
     ) -> AbstractAsyncContextManager[Download]:
-        return self._downloads.open(ref, start=start, end=end)
+        return self._common.downloads.open(ref, start=start, end=end)
 
     async def send_email(self, reply: EmailReply) -> None:
         await self._send(reply)
@@ -90,4 +68,5 @@ class _Context:
 
     async def _send(self, reply: Reply) -> None:
         """The n-th call of every attempt has the same key, so that the receiver can know a repeat."""
-        await self._sender.send(outgoing(self._event, reply, call=str(next(self._calls))))
+        self._sent += 1
+        await self._common.sender.send(outgoing(self._event, reply, call=str(self._sent)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -133,3 +134,11 @@ def error(fault: BaseException) -> tuple[BaseException, str]:
 def short(text: str) -> str:
     """An error as it can be sent: half a surrogate pair cannot."""
     return text.encode(errors="backslashreplace").decode()[:ERROR_CHARS_MAX]
+
+
+def whole_s(delay_s: float | None) -> int | None:
+    """A delay as it can be said. What a handler gave may be no number that can."""
+    try:
+        return None if delay_s is None else min(max(math.ceil(delay_s), 0), DELAY_S_MAX)
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping
+from functools import lru_cache
 from typing import Any, Protocol, TextIO
 
 import msgspec
@@ -13,6 +14,8 @@ from edgequeues.core.times import utc
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 _FIRST = ("ts", "level", "component", "eventId", "source", "attempt", "msg", "err", "outcome")
+
+_ts = lru_cache(maxsize=1)(utc)  # many lines are of the same millisecond
 
 Redact = Callable[[Any], Any]
 
@@ -78,10 +81,10 @@ def logger(
     def line(_: Any, method: str, fields: MutableMapping[str, Any]) -> str:
         fields["msg"] = fields.pop("event", "")
         try:
-            shown = dict(redact(dict(fields)))
+            shown = dict(redact(fields))
         except Exception as fault:  # what cannot be redacted is not shown
             shown = {"msg": "a line that could not be redacted", "err": type(fault).__name__}
-        shown |= {"ts": utc(now_ms()), "level": method}
+        shown |= {"ts": _ts(now_ms()), "level": method}
         shown.setdefault("component", component)
         ordered = {name: shown[name] for name in _FIRST if name in shown} | shown
         return _json(ordered)
@@ -91,7 +94,7 @@ def logger(
         processors=[line],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
         cache_logger_on_first_use=False,
-    )
+    ).bind()  # once, and not for each line
     return made
 
 

@@ -6,13 +6,13 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urlencode
 
-import httpx
 import trio
 from msgspec import Struct
 
-from edgequeues.core.errors import reason
 from edgequeues.daemon import wire
+from edgequeues.daemon.connections import Broken, Calls, open_connections
 from edgequeues.daemon.wire import (
     Acked,
     Answers,
@@ -51,9 +51,9 @@ class Patience(Struct, frozen=True):
 class HttpQueue:
     """One queue of a service. Its calls raise QueueError: Away, Paused, Denied, Refused."""
 
-    def __init__(self, http: httpx.AsyncClient, at: Endpoint) -> None:
+    def __init__(self, calls: Calls, at: Endpoint) -> None:
         """`at` may have the name of the queue, as long as nothing is called before `resolve`."""
-        self._http = http
+        self._calls = calls
         self.at = at
 
     async def resolve(self) -> None:
@@ -89,30 +89,24 @@ class HttpQueue:
 
     async def find(self, name: str) -> HttpQueue | None:
         """Another queue of the account, by its name."""
-        found = wire.queue_id(
-            await self._ask("GET", f"{self.at.account}/queues", params={"name": name}), name
-        )
+        url = f"{self.at.account}/queues?{urlencode({'name': name})}"
+        found = wire.queue_id(await self._ask("GET", url), name)
         return None if found is None else self.other(found)
 
     def other(self, queue_id: str) -> HttpQueue:
         """Another queue of the account, by its id."""
-        return HttpQueue(self._http, Endpoint(self.at.account, queue_id))
+        return HttpQueue(self._calls, Endpoint(self.at.account, queue_id))
 
     async def _post(self, path: str, body: bytes) -> Any:
-        return await self._ask("POST", self.at.url(path), content=body)
+        return await self._ask("POST", self.at.url(path), body)
 
-    async def _ask(self, method: str, url: str, **options: Any) -> Any:
-        request = self._http.build_request(method, url, **options)
+    async def _ask(self, method: str, url: str, body: bytes = b"") -> Any:
         with trio.move_on_after(CALL_S_MAX):
             try:
-                response = await self._http.send(request, stream=True)
-                try:
-                    content = await _content(response)
-                finally:
-                    await response.aclose()
-            except (httpx.TransportError, httpx.DecodingError) as fault:
-                raise Away(f"no answer from {self._where}: {reason(fault)}") from fault
-            return wire.result(response.status_code, response.headers, content)
+                answer = await self._calls.call(method, url, body)
+            except Broken as fault:
+                raise Away(f"no answer from {self._where}: {fault}") from fault
+            return wire.result(answer.status, answer.headers, answer.body)
         raise Away(f"no answer from {self._where} in time")
 
     @property
@@ -120,28 +114,15 @@ class HttpQueue:
         return self.at.account.partition("/client/")[0]
 
 
-async def _content(response: httpx.Response) -> bytes:
-    content = bytearray()
-    async for piece in response.aiter_bytes():
-        content += piece
-        if len(content) > ANSWER_BYTES_MAX:
-            raise Away(f"an answer of more than {ANSWER_BYTES_MAX} bytes")
-    return bytes(content)
-
-
 @asynccontextmanager
 async def open_queue(
-    at: Endpoint,
-    token: str | None,
-    *,
-    timeout_s: float = TIMEOUT_S,
-    transport: httpx.AsyncBaseTransport | None = None,
+    at: Endpoint, token: str | None, *, timeout_s: float = TIMEOUT_S, calls: Calls | None = None
 ) -> AsyncIterator[HttpQueue]:
-    """A queue, and the connections to it. Nothing is asked yet."""
-    headers = {"accept": "application/json", "content-type": "application/json"}
-    if token:
-        headers["authorization"] = f"Bearer {token}"
-    async with httpx.AsyncClient(
-        headers=headers, timeout=timeout_s, transport=transport, trust_env=False
-    ) as http:
-        yield HttpQueue(http, at)
+    """A queue, and the connections to it. Nothing is asked yet. calls: what is called instead of the service."""
+    if calls is not None:
+        yield HttpQueue(calls, at)
+        return
+    async with open_connections(
+        at.account, token, timeout_s=timeout_s, bytes_max=ANSWER_BYTES_MAX
+    ) as connections:
+        yield HttpQueue(connections, at)

@@ -22,6 +22,7 @@ LEASES_MAX = 100  # in one call
 CLOUDFLARE = "api.cloudflare.com"
 _ENDPOINT = re.compile(r"(?P<account>.*/accounts/[^/]+)/queues/(?P<queue>[^/]+)(?:/messages(?:/[a-z]+)?)?/?")
 _ID = re.compile(r"[0-9a-f]{32}")
+_JSON_OF_BASE64 = (b"t", b"n", *(b"%d" % digit for digit in range(10)))  # how JSON of base64's letters begins
 _SECONDS = re.compile(r"[0-9]{1,9}(?:\.[0-9]+)?")
 _MESSAGE_CHARS_MAX = 500
 
@@ -293,7 +294,8 @@ def _body(body: Any, kind: str) -> bytes:
         decoded = base64.b64decode(plain, validate=True)
     except binascii.Error:
         return plain
-    return decoded if kind in ("bytes", "v8") or _is_json(decoded) or not _is_json(plain) else plain
+    is_plain = plain[:1] in _JSON_OF_BASE64 and kind not in ("bytes", "v8") and _is_json(plain)
+    return plain if is_plain and not _is_json(decoded) else decoded
 
 
 def _is_json(text: bytes) -> bool:

@@ -14,6 +14,9 @@ from typing import Any
 import httpx
 import trio
 
+from edgequeues.core.errors import reason
+from edgequeues.daemon.connections import Answer, Broken
+
 QUEUE_ID = "0" * 31 + "1"
 DEAD_ID = "0" * 31 + "2"
 URL = f"https://queues.example/client/v4/accounts/demo/queues/{QUEUE_ID}"
@@ -163,6 +166,21 @@ class Service(httpx.AsyncBaseTransport):
             new = self._lease(one) if self.renames else old
             shown.append({"lease_id": new, "previous_lease_id": old})
         return {"messages": shown, "warnings": warnings}
+
+
+class Over:
+    """Calls that end in this process, in a transport of httpx."""
+
+    def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
+        self._client = httpx.AsyncClient(transport=transport)
+
+    async def call(self, method: str, url: str, body: bytes = b"") -> Answer:
+        """See `Calls`."""
+        try:
+            answer = await self._client.request(method, url, content=body or None, timeout=None)
+        except httpx.TransportError as fault:
+            raise Broken(reason(fault)) from fault
+        return Answer(answer.status_code, dict(answer.headers), answer.content)
 
 
 def encoded(body: Any) -> str:

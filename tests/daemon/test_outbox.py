@@ -18,7 +18,7 @@ from edgequeues.daemon.queue import open_queue
 from edgequeues.daemon.sending.sender import Providers, open_sender
 
 from .replies import ASKER, MAIL, Counts, Lines, mailed
-from .service import URL, Service
+from .service import URL, Over, Service
 
 WORKER = Providers(outbound_url="https://out.example.com", outbound_token="t", email_from="shop@example.com")
 TAKEN = httpx.Response(202)
@@ -62,7 +62,7 @@ async def paying(
     """A process that pays the outbox; ends when it is told to stop, or at once with the scope."""
     stopping = trio.Event()
     async with (
-        open_queue(wire.endpoint(URL), None, transport=service) as queue,
+        open_queue(wire.endpoint(URL), None, calls=Over(service)) as queue,
         open_sender(WORKER, transport=httpx.MockTransport(worker)) as sender,
         trio.open_nursery() as nursery,
     ):
@@ -192,7 +192,7 @@ async def test_a_fault_of_ours_is_told_by_its_name_alone_and_tried_again() -> No
     service, lines, stopping = Service(ours=True), Lines(), trio.Event()
     service.push(entry())
     async with (
-        open_queue(wire.endpoint(URL), None, transport=service) as queue,
+        open_queue(wire.endpoint(URL), None, calls=Over(service)) as queue,
         trio.open_nursery() as nursery,
     ):
         nursery.start_soon(lambda: pay(queue, Faulty(), stopping, logger=lines.logger))

@@ -14,7 +14,7 @@ from edgequeues.daemon import wire
 from edgequeues.daemon.queue import Patience, open_queue
 from edgequeues.daemon.wire import Away, Denied, Paused, QueueError, Refused
 
-from .service import QUEUE_ID, URL, Service, encoded
+from .service import QUEUE_ID, URL, Over, Service, encoded
 from .working import drain, event, running
 
 
@@ -159,14 +159,16 @@ def test_an_answer_of_something_else_is_no_answer(content: bytes) -> None:
 
 
 async def test_a_queue_is_found_by_its_name() -> None:
-    async with open_queue(wire.endpoint(URL.replace(QUEUE_ID, "inbox")), None, transport=Service()) as queue:
+    async with open_queue(
+        wire.endpoint(URL.replace(QUEUE_ID, "inbox")), None, calls=Over(Service())
+    ) as queue:
         await queue.resolve()
         assert queue.at.queue == QUEUE_ID
 
 
 async def test_a_queue_that_is_not_there_is_told() -> None:
     async with open_queue(
-        wire.endpoint(URL.replace(QUEUE_ID, "nothing")), None, transport=Service()
+        wire.endpoint(URL.replace(QUEUE_ID, "nothing")), None, calls=Over(Service())
     ) as queue:
         with pytest.raises(Denied, match="there is no queue nothing"):
             await queue.resolve()
@@ -175,23 +177,9 @@ async def test_a_queue_that_is_not_there_is_told() -> None:
 async def test_an_answer_that_never_ends_is_given_up() -> None:
     service = Service()
     service.call_s = 10_000
-    async with open_queue(wire.endpoint(URL), None, transport=service) as queue:
+    async with open_queue(wire.endpoint(URL), None, calls=Over(service)) as queue:
         with pytest.raises(Away, match="in time"):
             await queue.pull(1, 1_000)
-
-
-async def test_the_token_goes_along_and_no_fault_shows_it() -> None:
-    class Seen(httpx.AsyncBaseTransport):
-        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-            seen.append(request.headers["authorization"])
-            raise httpx.ConnectError("refused")
-
-    seen: list[str] = []
-    async with open_queue(wire.endpoint(URL), "s3cret", transport=Seen()) as queue:
-        with pytest.raises(Away, match="no answer from https") as told:
-            await queue.pull(1, 1_000)
-    assert seen == ["Bearer s3cret"]
-    assert "s3cret" not in str(told.value)
 
 
 def test_pauses_after_failures_are_anything_from_nothing_to_a_bound_that_doubles() -> None:

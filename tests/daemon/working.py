@@ -12,16 +12,17 @@ import msgspec
 import trio
 
 from edgequeues.daemon import wire
-from edgequeues.daemon.batches import Batches, Parts
+from edgequeues.daemon.batches import Batches
 from edgequeues.daemon.contract import Context, Reply, Result
 from edgequeues.daemon.graves import Graves
 from edgequeues.daemon.logs import Log
 from edgequeues.daemon.metrics import DaemonMetrics
+from edgequeues.daemon.parts import Parts
 from edgequeues.daemon.queue import Patience, open_queue
 from edgequeues.daemon.settings import DaemonSettings
 from edgequeues.events.event import SwitchboardEvent
 
-from .service import DEAD_URL, URL
+from .service import DEAD_URL, URL, Over
 
 Handle = Callable[[SwitchboardEvent, Context], Awaitable[Result | None]]
 
@@ -147,9 +148,10 @@ async def daemon(
     lines, metrics, handled = Lines(broken=broken_log), DaemonMetrics(), Handled(handle)
     rules = DaemonSettings(queue_http_endpoint=url, **settings)
     dice, patience = random.Random(chance), Patience()
+    calls = None if service is None else Over(service)
     async with (
-        open_queue(wire.endpoint(url), token, transport=service) as queue,
-        open_queue(wire.endpoint(dead_url), token, transport=service) as graves,
+        open_queue(wire.endpoint(url), token, calls=calls) as queue,
+        open_queue(wire.endpoint(dead_url), token, calls=calls) as graves,
     ):
         parts = Parts(
             queue=queue,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from edgequeues.daemon.contract import Handler, Result
+from edgequeues.daemon.contract import Handler, Result, within
 from edgequeues.daemon.handlers.opening import open_handler
 from edgequeues.daemon.handlers.spec import HandlerSpec
 from tests.daemon.handlers.given import FakeContext, Lines, event, link
@@ -52,14 +52,15 @@ def command(*words: object) -> str:
 class Opened:
     """A handler, with the last context that it was given."""
 
-    def __init__(self, handler: Handler, log: Lines) -> None:
+    def __init__(self, handler: Handler, log: Lines, budget_s: float) -> None:
         self.handler = handler
+        self.budget_s = budget_s
         self.log = log
         self.ctx = FakeContext()
 
     async def handle(self, todo: str, text: str = "hello", *, attempt: int = 1) -> Result:
         self.ctx = FakeContext(attempt)
-        return await self.handler.handle(event(todo, text), self.ctx)
+        return await within(self.budget_s, self.handler, event(todo, text), self.ctx)
 
     async def note(self, todo: str, text: str = "hello", *, attempt: int = 1) -> str | None:
         """What the only artifact says."""
@@ -78,4 +79,4 @@ async def opened(kind: str, *, budget_s: float = BUDGET_S, at_once: int = 2) -> 
 async def one(what: HandlerSpec, **more: Any) -> AsyncIterator[Opened]:
     log = Lines()
     async with open_handler(what, logger=log, link=link, **more) as handler:
-        yield Opened(handler, log)
+        yield Opened(handler, log, what.budget_s)

@@ -1,0 +1,54 @@
+"""What the daemon's loop works with; `app` puts it together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from edgequeues.daemon.contract import Context, Handler, Reply
+from edgequeues.daemon.graves import Graves
+from edgequeues.daemon.logs import Log
+from edgequeues.daemon.metrics import DaemonMetrics
+from edgequeues.daemon.queue import HttpQueue, Patience
+from edgequeues.events.event import SwitchboardEvent
+
+
+class Replies(Protocol):
+    """How replies leave. outbox: name of the queue whose messages are sent; None: they are sent from here."""
+
+    outbox: str | None
+
+    def letter(self, event: SwitchboardEvent, reply: Reply) -> tuple[Any, str]:
+        """A reply as it lies in the outbox, and its idempotency key. Raises GiveUp."""
+
+    async def send(self, event: SwitchboardEvent, reply: Reply) -> None:
+        """Send it now. Raises TryAgain, GiveUp."""
+
+    def emitted(self, queue_id: str) -> None:
+        """Be told that the outbox, which has this id, has got something."""
+
+
+class Parts(Struct, frozen=True, kw_only=True):
+    """What the loop works with.
+
+    read: makes an event of a body; whatever it raises says that it is malformed. context: for an event and the number
+    of its attempt. redact: takes personal data out of an error. graves: where dead letters are pushed on services
+    that take no word for them.
+    """
+
+    queue: HttpQueue
+    handler: Handler
+    read: Callable[[bytes], SwitchboardEvent]
+    context: Callable[[SwitchboardEvent, int], Context]
+    replies: Replies
+    redact: Callable[[str], str]
+    log: Log
+    metrics: DaemonMetrics
+    now_ms: Callable[[], int]
+    graves: Graves | None = None
+    patience: Patience = Patience()
+    chance: Random = msgspec.field(default_factory=Random)

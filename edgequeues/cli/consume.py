@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -104,5 +105,7 @@ def _run(found: Any, handler: dict[str, Any], until: Literal["stopped", "empty",
 
 
 def _ready(queue: str) -> None:
+    gc.collect()
+    gc.freeze()  # what was made at the start is not looked through again and again
     click.echo(f"ready {queue}")
     sys.stdout.flush()

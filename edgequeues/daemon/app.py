@@ -25,7 +25,7 @@ from edgequeues.daemon.downloads import Downloads, open_downloads
 from edgequeues.daemon.graves import Graves
 from edgequeues.daemon.handlers.opening import open_handler
 from edgequeues.daemon.handlers.spec import HandlerSpec
-from edgequeues.daemon.logs import Log, Logger, logger
+from edgequeues.daemon.logs import Lines, Log, Logger, logger
 from edgequeues.daemon.metrics import DaemonMetrics
 from edgequeues.daemon.outbox import outgoing, pay, queued
 from edgequeues.daemon.parts import Parts
@@ -54,12 +54,13 @@ async def run_daemon(
     ready: called with the name of the queue, just before the first pull. Raises SettingsError, QueueError, and what
     `open_handler` raises where there is no such handler.
     """
-    log = logger(log_file, level=settings.log_level, redact=redaction.fields, now_ms=_now_ms)
+    lines = Lines(log_file, level=settings.log_level, redact=redaction.fields, now_ms=_now_ms)
+    log = logger(lines)
     metrics = DaemonMetrics()
     async with AsyncExitStack() as stack:
         if settings.metrics_enable:
             log.info("metrics are served", port=_serve(stack, metrics, settings.metrics_port))
-        parts, outbox, name = await _assemble(stack, settings, spec, until, log, metrics)
+        parts, outbox, name = await _assemble(stack, settings, spec, until, Log(log, lines), log, metrics)
         batches, stopping = Batches(parts, settings), trio.Event()
         fault: QueueError | None = None
         async with trio.open_nursery() as nursery:
@@ -83,6 +84,7 @@ async def _assemble(
     settings: DaemonSettings,
     spec: HandlerSpec,
     until: Until,
+    lines: Log,
     log: Logger,
     metrics: DaemonMetrics,
 ) -> tuple[Parts, Outbox, str]:
@@ -111,7 +113,7 @@ async def _assemble(
         context=Contexts(sender, downloads, _now, log, metrics).of,
         replies=outbox,
         redact=redaction.text,
-        log=Log(log),
+        log=lines,
         metrics=metrics,
         now_ms=_now_ms,
         graves=await _graves(stack, settings, name, log),

@@ -15,7 +15,8 @@ import trio
 from edgequeues.core import jsontext
 from edgequeues.daemon import held as holding
 from edgequeues.daemon.answering import Answering
-from edgequeues.daemon.contract import GiveUp, Result, TryAgain, within
+from edgequeues.daemon.budgets import Budgets, Worker
+from edgequeues.daemon.contract import GiveUp, Result, TryAgain
 from edgequeues.daemon.graves import Reason
 from edgequeues.daemon.held import ACK, DUPLICATE, RELEASED, Answer, Held, Letter
 from edgequeues.daemon.leases import Leases
@@ -42,6 +43,7 @@ class Batches:
         self._held: dict[Held, None] = {}
         self._memory: Memory[Answer] = Memory(settings.dedup_size)
         self._running: dict[str, trio.Event | None] = {}  # by id: its handler runs; None: nobody waits for it
+        self._budgets = Budgets(settings.processing_budget_seconds)
         self._batches = 0
         self._fault: QueueError | None = None  # of a pull after a batch
         self._changed = trio.Event()  # a batch is done
@@ -72,6 +74,7 @@ class Batches:
         try:
             async with trio.open_nursery() as tasks:
                 tasks.start_soon(leases.keep)
+                tasks.start_soon(self._budgets.watch)
                 tasks.start_soon(self._answering.run)
                 with self._handlers:
                     async with trio.open_nursery() as batches:
@@ -230,16 +233,16 @@ class Batches:
                 await held.settled.wait()
 
     async def _work(self, waiting: Iterator[Held]) -> None:
-        for held in waiting:
-            if self._stopped.is_set():
-                self._answering.say(held, RELEASED)
-            elif held.left_s <= 0:
-                self._tell("warning", "the lease ended before the message had its turn", **held.fields())
-                self._settled(held, None)
-                held.settled.set()
-            else:
-                answer = await self._answer(held)
-                self._answering.say(held, answer)
+        with Worker(self._budgets, self._parts.handler) as worker:
+            for held in waiting:
+                if self._stopped.is_set():
+                    self._answering.say(held, RELEASED)
+                elif held.left_s <= 0:
+                    self._tell("warning", "the lease ended before the message had its turn", **held.fields())
+                    self._settled(held, None)
+                    held.settled.set()
+                else:
+                    self._answering.say(held, await self._answer(worker, held))
 
     def _release(self) -> None:
         """Give back what has no answer yet: whose handlers did not end in time."""
@@ -247,7 +250,7 @@ class Batches:
             if held.answer is None:
                 self._answering.say(held, RELEASED)
 
-    async def _answer(self, held: Held) -> Answer:
+    async def _answer(self, worker: Worker, held: Held) -> Answer:
         """Have a message handled; return what to say of it."""
         if held.event is None:
             return await self._dead(held, "malformed", held.fault or "")
@@ -260,14 +263,14 @@ class Batches:
             return self._memory.unsaid(id) or DUPLICATE
         self._running[id] = None
         try:
-            return await self._attempt(held, held.event)
+            return await self._attempt(worker, held, held.event)
         finally:
             if (waited := self._running.pop(id)) is not None:
                 waited.set()
 
-    async def _attempt(self, held: Held, event: SwitchboardEvent) -> Answer:
+    async def _attempt(self, worker: Worker, held: Held, event: SwitchboardEvent) -> Answer:
         try:
-            answer = await self._success(event, await self._handle(held, event))
+            answer = await self._success(event, await self._handle(worker, held, event))
         except (Exception, SystemExit) as fault:  # of a handler; sys.exit() in one is no reason to leave
             return await self._failed(held, fault)
         except BaseExceptionGroup as faults:
@@ -277,12 +280,11 @@ class Batches:
         self._memory.remember(event.id, answer if answer.letter or answer.result else None)
         return answer
 
-    async def _handle(self, held: Held, event: SwitchboardEvent) -> Result:
+    async def _handle(self, worker: Worker, held: Held, event: SwitchboardEvent) -> Result:
         """Run the handler, for as long as it may take. Raises TryAgain, and whatever it raises."""
-        budget_s, began_s = self._settings.processing_budget_seconds, trio.current_time()
+        began_s = trio.current_time()
         try:
-            context = self._parts.context(event, held.message.attempts)
-            return await within(budget_s, self._parts.handler, event, context)
+            return await worker.handle(event, self._parts.context(event, held.message.attempts))
         finally:
             took_s = trio.current_time() - began_s
             held.took_ms = round(took_s * 1000)

@@ -10,7 +10,6 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Annotated, Any, Protocol
 
-import trio
 from msgspec import Meta, Struct
 
 from edgequeues.events.event import Address, BlobRef, Phone, SwitchboardEvent
@@ -152,10 +151,3 @@ class Handler(Protocol):
 
     async def handle(self, event: SwitchboardEvent, ctx: Context) -> Result:
         """Deal with one event, on trio. Raises TryAgain, GiveUp; any other exception is a failed attempt."""
-
-
-async def within(budget_s: float, handler: Handler, event: SwitchboardEvent, ctx: Context) -> Result:
-    """Have a handler deal with an event, for `budget_s` at most. Raises TryAgain then, and whatever it raises."""
-    with trio.CancelScope(deadline=trio.current_time() + budget_s):
-        return await handler.handle(event, ctx)
-    raise TryAgain(f"the handler was not done within {budget_s:g} s")

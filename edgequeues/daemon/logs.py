@@ -39,60 +39,84 @@ class Logger(Protocol):
         """Say that something failed."""
 
 
-class Log:
-    """A logger around another one that may raise: what is logged must not decide what becomes of a message."""
+class Lines:
+    """Where lines go: at once, each in one write. A reader that is gone is no fault of the daemon.
 
-    def __init__(self, logger: Logger) -> None:
-        self._logger = logger
-        self.lost = 0  # lines
+    level: of LEVELS; what is below it is left out. redact: takes all fields of a line, and gives those that may be
+    shown.
+    """
 
-    def tell(self, level: str, msg: str, **fields: Any) -> None:
-        """Log a line, if that works. Fields that are None are left out."""
-        try:
-            getattr(self._logger, level)(
-                msg, **{name: one for name, one in fields.items() if one is not None}
-            )
-        except Exception:
-            self.lost += 1
-
-
-class _Lines:
-    """Where lines go: at once, each in one write. A reader that is gone is no fault of the daemon."""
-
-    def __init__(self, file: TextIO) -> None:
+    def __init__(
+        self,
+        file: TextIO,
+        *,
+        level: str,
+        redact: Redact,
+        now_ms: Callable[[], int],
+        component: str = "daemon",
+    ) -> None:
+        self.least = LEVELS[level]
         self._file = file
+        self._redact = redact
+        self._now_ms = now_ms
+        self._component = component
 
-    def msg(self, line: str) -> None:
-        """Write a line."""
+    def write(self, level: str, fields: dict[str, Any]) -> None:
+        """Write a line, if its level is to be seen. fields: with `msg`."""
+        if LEVELS.get(level, self.least) < self.least:
+            return
         try:
-            self._file.write(line + "\n")
+            self._file.write(self._line(level, fields) + "\n")
             self._file.flush()
         except (OSError, ValueError):
             return
 
-    debug = info = warning = error = msg
-
-
-def logger(
-    file: TextIO, *, level: str, redact: Redact, now_ms: Callable[[], int], component: str = "daemon"
-) -> Logger:
-    """A structlog logger. redact: takes all fields of a line, and gives those that may be shown."""
-
-    def line(_: Any, method: str, fields: MutableMapping[str, Any]) -> str:
-        fields["msg"] = fields.pop("event", "")
+    def _line(self, level: str, fields: dict[str, Any]) -> str:
         try:
-            shown = dict(redact(fields))
+            shown = dict(self._redact(fields))
         except Exception as fault:  # what cannot be redacted is not shown
             shown = {"msg": "a line that could not be redacted", "err": type(fault).__name__}
-        shown |= {"ts": _ts(now_ms()), "level": method}
-        shown.setdefault("component", component)
+        shown |= {"ts": _ts(self._now_ms()), "level": level}
+        shown.setdefault("component", self._component)
         ordered = {name: shown[name] for name in _FIRST if name in shown} | shown
         return _json(ordered)
 
+
+class Log:
+    """A logger that may raise, and what the daemon itself says in it: that must not decide what becomes of a message.
+
+    lines: where that goes past the logger, as it is one line for each message.
+    """
+
+    def __init__(self, logger: Logger, lines: Lines | None = None) -> None:
+        self._logger = logger
+        self._lines = lines
+        self.lost = 0  # lines
+
+    def tell(self, level: str, msg: str, **fields: Any) -> None:
+        """Log a line, if that works. Fields that are None are left out."""
+        said = {name: one for name, one in fields.items() if one is not None}
+        try:
+            if self._lines is None:
+                getattr(self._logger, level)(msg, **said)
+            else:
+                self._lines.write(level, {"msg": msg, **said})
+        except Exception:
+            self.lost += 1
+
+
+def logger(lines: Lines) -> Logger:
+    """A structlog logger, for handlers and all that is not said of each message."""
+
+    def write(_: Any, level: str, fields: MutableMapping[str, Any]) -> Any:
+        msg = fields.pop("event", "")
+        lines.write(level, {**fields, "msg": msg})
+        raise structlog.DropEvent
+
     made: Logger = structlog.wrap_logger(
-        _Lines(file),
-        processors=[line],
-        wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
+        None,
+        processors=[write],
+        wrapper_class=structlog.make_filtering_bound_logger(lines.least),
         cache_logger_on_first_use=False,
     ).bind()  # once, and not for each line
     return made

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import urllib.request
 from typing import Any
 
 import pytest
 
+from edgequeues.daemon import logs
 from edgequeues.daemon.logs import Log, Logger, logger
 from edgequeues.daemon.memory import Memory
 from edgequeues.daemon.metrics import DaemonMetrics
@@ -17,7 +19,11 @@ from .working import Lines
 
 
 def made(file: io.StringIO, level: str = "info", redact: Any = dict) -> Logger:
-    return logger(file, level=level, redact=redact, now_ms=lambda: 1_700_000_000_123)
+    return logger(to(file, level, redact))
+
+
+def to(file: io.StringIO, level: str = "info", redact: Any = dict) -> logs.Lines:
+    return logs.Lines(file, level=level, redact=redact, now_ms=lambda: 1_700_000_000_123)
 
 
 def test_a_line_is_one_json_object_with_the_fields_that_it_should_have() -> None:
@@ -47,6 +53,20 @@ def test_the_level_says_what_is_left_out(level: str, said: int) -> None:
     for one in ("debug", "info", "warning", "error"):
         log.tell(one, "something")
     assert len(file.getvalue().splitlines()) == said
+
+
+def test_what_the_daemon_says_itself_is_the_same_line() -> None:
+    files = io.StringIO(), io.StringIO()
+    fields = {"eventId": "event-1", "attempt": 2, "err": None, "took": 1}
+    for lines in (None, to(files[1])):
+        log = Log(made(files[0]), lines)
+        for level in ("debug", "info", "warning", "error"):
+            log.tell(level, "it broke", **fields)
+        log.tell("info", "odd", value=object())
+    assert files[1].getvalue().count("\n") == 4
+    assert [re.sub("0x[0-9a-f]+", "", file.getvalue()) for file in files] == [
+        re.sub("0x[0-9a-f]+", "", files[0].getvalue())
+    ] * 2
 
 
 def test_every_line_goes_through_the_redaction() -> None:

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
-from edgequeues.daemon.contract import Handler, Result, within
+from edgequeues.daemon.budgets import Budgets, Worker
+from edgequeues.daemon.contract import Handler, Result
 from edgequeues.daemon.handlers.opening import open_handler
 from edgequeues.daemon.handlers.spec import HandlerSpec
+from edgequeues.workers.beside import beside
 from tests.daemon.handlers.given import FakeContext, Lines, event, link
 from tests.daemon.handlers.receiver import receiver
 
@@ -52,15 +54,16 @@ def command(*words: object) -> str:
 class Opened:
     """A handler, with the last context that it was given."""
 
-    def __init__(self, handler: Handler, log: Lines, budget_s: float) -> None:
+    def __init__(self, handler: Handler, log: Lines, budgets: Budgets) -> None:
         self.handler = handler
-        self.budget_s = budget_s
+        self.budgets = budgets
         self.log = log
         self.ctx = FakeContext()
 
     async def handle(self, todo: str, text: str = "hello", *, attempt: int = 1) -> Result:
         self.ctx = FakeContext(attempt)
-        return await within(self.budget_s, self.handler, event(todo, text), self.ctx)
+        with Worker(self.budgets, self.handler) as worker:
+            return await worker.handle(event(todo, text), self.ctx)
 
     async def note(self, todo: str, text: str = "hello", *, attempt: int = 1) -> str | None:
         """What the only artifact says."""
@@ -78,5 +81,6 @@ async def opened(kind: str, *, budget_s: float = BUDGET_S, at_once: int = 2) -> 
 @asynccontextmanager
 async def one(what: HandlerSpec, **more: Any) -> AsyncIterator[Opened]:
     log = Lines()
-    async with open_handler(what, logger=log, link=link, **more) as handler:
-        yield Opened(handler, log, what.budget_s)
+    budgets = Budgets(what.budget_s)
+    async with open_handler(what, logger=log, link=link, **more) as handler, beside(budgets.watch):
+        yield Opened(handler, log, budgets)

@@ -100,7 +100,8 @@ class Log:
             if self._lines is None:
                 getattr(self._logger, level)(msg, **said)
             else:
-                self._lines.write(level, {"msg": msg, **said})
+                said["msg"] = msg
+                self._lines.write(level, said)
         except Exception:
             self.lost += 1
 

@@ -271,7 +271,9 @@ def _is_lease(lease: Any) -> bool:
 
 def _message(one: dict[str, Any]) -> Message:
     metadata = {str(name): str(value) for name, value in _dict(one.get("metadata")).items()}
-    kind = next((value for name, value in metadata.items() if name.lower() == "cf-content-type"), "")
+    kind = metadata.get("CF-Content-Type")
+    if kind is None:
+        kind = next((value for name, value in metadata.items() if name.lower() == "cf-content-type"), "")
     return Message(
         id=str(one.get("id") or ""),
         attempts=max(_whole(one.get("attempts")) or 1, 1),

@@ -20,10 +20,14 @@ class _Face:
 
     def __init__(self, ctx: Context, bridge: Bridge) -> None:
         self.attempt = ctx.attempt
-        self.logger = ctx.logger
         self.metrics = ctx.metrics
         self._ctx = ctx
         self._bridge = bridge
+
+    @property
+    def logger(self) -> Any:
+        """See `contract.Context.logger`."""
+        return self._ctx.logger
 
     def now(self) -> datetime:
         """The time in UTC, by the daemon's clock."""

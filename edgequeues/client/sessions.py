@@ -42,8 +42,9 @@ class SessionVerbs:
     async def enqueue_inbound(self, dxn: str, message: Inbound) -> Received:
         """Append a message to its session; when this returns it is on disk. The first one makes the queue.
 
-        What comes again is known by its origin, source channel and source message, for 72 h: then nothing is
-        done, and both fields of the answer are None. Repeated by itself only if it has a `source_message_id`.
+        What comes again is known by its origin, source channel and source message, for 72 h and while the first is
+        there: then nothing is done, and both fields of the answer are None. Repeated by itself only if it has a
+        `source_message_id`.
         Raises ValueError for a message that cannot be; Refused: `config_conflict` where the queue is none for
         sessions, `too_large` above 4 MiB; Unavailable: `queue_full`.
         """

@@ -256,6 +256,28 @@ async def test_what_was_finished_before_a_time_is_removed_and_what_is_unfinished
     assert [one["key"] for one in left] == ["s2"]
 
 
+@only("app", why="it is about turns, whatever the way to them")
+async def test_what_takes_many_turns_is_done_to_its_end(client: Client) -> None:
+    count = 1_100  # a turn does 1,000
+    await enqueue(client, "s0")
+    data = {"session_id": "s", "origin": "o"}
+    entries = [{"data": data, "key": f"s{number}"} for number in range(1, count)]
+    for part in (entries[:600], entries[600:]):
+        assert (await client.post(f"{INBOUND}/push", {"entries": part})).status == 200
+    leases: list[str] = []
+    for again in (False, True):
+        leases = [one["lease"] for _ in range(count // 100) for one in await pull(client)]
+        assert len(leases) == count
+        assert again or await ask(client, "reclaim") == count
+    for start in range(0, count, 1_000):
+        await client.post(f"{INBOUND}/ack", {"leases": leases[start : start + 1_000]})
+    await trio.sleep(1)
+    [consumer] = (await client.get(f"{INBOUND}/consumers")).json()["consumers"]
+    assert (consumer["total_lapsed"], consumer["total_acked"]) == (count, count)
+    assert await ask(client, "clean", before=consumer["created"] + 1_000) == count
+    assert (await client.get(INBOUND)).json()["entries"] == []
+
+
 @pytest.mark.parametrize(
     ("verb", "body"),
     [
@@ -313,15 +335,16 @@ async def test_who_closed_skipped_and_retried_is_on_record(client: Client) -> No
 async def test_a_client_that_hangs_up_ends_a_long_close_between_two_turns(client: Client) -> None:
     entries = [{"data": {"session_id": "s1", "origin": "o"}, "key": "s1"} for _ in range(1_000)]
     await enqueue(client)
-    for _ in range(3):
-        await client.post(f"{INBOUND}/push", {"entries": entries})
-    body = json.dumps(BODIES["close"]).encode()
+    for _ in range(9):
+        assert (await client.post(f"{INBOUND}/push", {"entries": entries})).status == 200
     headers = [(b"content-type", b"application/json")]
     async with client.open("POST", f"{INBOUND}/sessions/close", headers=headers) as exchange:
-        exchange.end(body)
+        exchange.end(json.dumps(BODIES["close"]).encode())
+        while (await sessions(client))[0]["depth"] > 9_000:
+            pass  # until the first turn is over
         exchange.hang_up()
-    await trio.sleep(1)
-    left = sum(one["depth"] for one in await sessions(client))
-    assert left > 0
-    assert await ask(client, "close") == left
+        await exchange.ended.wait()
+    [left] = await sessions(client)
+    assert 0 < left["depth"] <= 9_000
+    assert await ask(client, "close") == left["depth"]
     assert await sessions(client) == []

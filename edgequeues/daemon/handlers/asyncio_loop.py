@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
-import outcome
 import trio
 
 from edgequeues.daemon.contract import Context, Handler, Result, TryAgain
@@ -16,6 +15,7 @@ from edgequeues.daemon.handlers.bridge import Bridge, bridged
 from edgequeues.daemon.handlers.faces import AsyncioContext
 from edgequeues.daemon.handlers.spec import result_of
 from edgequeues.events.event import SwitchboardEvent
+from edgequeues.loops import Job
 
 LEAVE_S = 1.0  # that a task has to end once it is cancelled, and then the loop
 
@@ -36,9 +36,11 @@ class _OnAsyncio:
         return result_of(await bridged(work), who=self._name)
 
     async def _run(self, event: SwitchboardEvent, ctx: AsyncioContext) -> object:
-        attempt = _Attempt(self._loop, self._function, event, ctx)
+        attempt = Job(self._loop, self._function, event, ctx)
         try:
             return await attempt.wait()
+        except asyncio.CancelledError:
+            raise TryAgain("the handler was cancelled, and not by the daemon") from None
         except trio.Cancelled:
             with trio.move_on_after(LEAVE_S, shield=True) as limit:
                 await attempt.end()
@@ -49,52 +51,6 @@ class _OnAsyncio:
                     attempt=ctx.attempt,
                 )
             raise
-
-
-class _Attempt:
-    """One task on the other loop, as seen from trio."""
-
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        function: Function,
-        event: SwitchboardEvent,
-        ctx: AsyncioContext,
-    ) -> None:
-        self._loop = loop
-        self._function = function
-        self._given = event, ctx
-        self._token = trio.lowlevel.current_trio_token()
-        self._task: asyncio.Task[outcome.Outcome[object]] | None = None
-        self._done = trio.Event()
-        loop.call_soon_threadsafe(self._start)
-
-    async def wait(self) -> object:
-        """What the handler gives, or raises."""
-        await self._done.wait()
-        assert self._task is not None
-        done = outcome.Error(asyncio.CancelledError()) if self._task.cancelled() else self._task.result()
-        if isinstance(done, outcome.Error) and isinstance(done.error, asyncio.CancelledError):
-            raise TryAgain("the handler was cancelled, and not by the daemon")
-        return done.unwrap()
-
-    async def end(self) -> None:
-        """Cancel it, and see that it ends."""
-        self._loop.call_soon_threadsafe(self._cancel)
-        await self._done.wait()
-
-    def _start(self) -> None:
-        # Whatever is raised is caught in the task: sys.exit() in one would end the loop.
-        self._task = self._loop.create_task(outcome.acapture(self._function, *self._given))
-        self._task.add_done_callback(self._tell)
-
-    def _cancel(self) -> None:
-        assert self._task is not None
-        self._task.cancel()
-
-    def _tell(self, _: object) -> None:
-        with suppress(trio.RunFinishedError):
-            self._token.run_sync_soon(self._done.set)
 
 
 @asynccontextmanager

@@ -3,83 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager, suppress
-from typing import Any, TypeVar
+from contextlib import AbstractAsyncContextManager
+from typing import TypeVar
 
 import outcome
 import trio
 
 from edgequeues.daemon.contract import Download, TryAgain
+from edgequeues.loops import Calls
 
 OVER = "the attempt is over: its context is of no more use"
 
 T = TypeVar("T")
-Do = Callable[..., Awaitable[T]]
 
 
-class Call(Future[T]):
-    """What is being done. Where it is ended, its result is TryAgain."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.scope = trio.CancelScope()
-
-    def cancel(self) -> bool:
-        """No: see `Bridge.stop`."""
-        return False
+def _over() -> Exception:
+    return TryAgain(OVER)
 
 
-class Bridge:
+class Bridge(Calls):
     """Of one attempt, whose nursery is given."""
 
     def __init__(self, nursery: trio.Nursery) -> None:
-        self._nursery = nursery
-        self._token = trio.lowlevel.current_trio_token()
-        self._closed = False
-
-    def close(self) -> None:
-        """On trio's thread: end whatever goes on, and refuse what comes later."""
-        self._closed = True
-        self._nursery.cancel_scope.cancel()
+        super().__init__(nursery, _over)
+        self._downloads = nursery
 
     async def hold(self, opening: AbstractAsyncContextManager[Download]) -> Stream:
         """On trio's thread: open a download, in a task of its own. Raises what opening it raises."""
         stream = Stream(opening)
-        await self._nursery.start(stream.serve)
+        await self._downloads.start(stream.serve)
         if stream.fault is not None:
             raise stream.fault
         return stream
-
-    def submit(self, do: Do[T], *args: Any) -> Call[T]:
-        """From another thread: have something done. What it gives, or raises, comes with the call."""
-        call: Call[T] = Call()
-        try:
-            self._token.run_sync_soon(self._start, call, do, args)
-        except trio.RunFinishedError:
-            call.set_exception(TryAgain(OVER))
-        return call
-
-    def stop(self, call: Call[T]) -> None:
-        """From another thread: nobody waits for it any more."""
-        with suppress(trio.RunFinishedError):
-            self._token.run_sync_soon(call.scope.cancel)
-
-    def _start(self, call: Call[T], do: Do[T], args: tuple[Any, ...]) -> None:
-        if self._closed:
-            call.set_exception(TryAgain(OVER))
-        else:
-            self._nursery.start_soon(self._run, call, do, args)
-
-    async def _run(self, call: Call[T], do: Do[T], args: tuple[Any, ...]) -> None:
-        try:
-            with call.scope:
-                call.set_result(await do(*args))
-        except Exception as fault:
-            call.set_exception(fault)
-        finally:
-            if not call.done():
-                call.set_exception(TryAgain(OVER))
 
 
 async def bridged(work: Callable[[Bridge], Awaitable[T]]) -> T:

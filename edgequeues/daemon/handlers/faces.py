@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
@@ -103,12 +102,7 @@ class AsyncioContext(_Face):
         await self._call(self._ctx.send_sms, reply)
 
     async def _call(self, do: Callable[..., Awaitable[T]], *args: Any) -> T:
-        call = self._bridge.submit(do, *args)
-        try:
-            return await asyncio.wrap_future(call)
-        except asyncio.CancelledError:
-            self._bridge.stop(call)
-            raise
+        return await self._bridge.wait(do, *args)
 
 
 class AsyncioDownload:

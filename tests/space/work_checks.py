@@ -82,8 +82,9 @@ class SmallSpace(Space):
 
 
 class WorkChecks(RuleBasedStateMachine):
-    """A space, its model, and the invariants."""
+    """A space, its model, and the invariants. sessions: are its ordering keys sessions?"""
 
+    sessions: ClassVar[bool] = False
     space: SmallSpace
     model: Work
 
@@ -93,7 +94,8 @@ class WorkChecks(RuleBasedStateMachine):
         self.leases: list[Held] = []
         self.named = 0  # ids that messages were pushed under
         self.replayed: dict[str, str] = {}  # messages that were made of dead letters
-        self.call(SpaceShard.configure, JOBS, QueueConfig(kind="work", on_ack=on_ack, mutable=mutable))
+        config = QueueConfig(kind="work", on_ack=on_ack, mutable=mutable, sessions=self.sessions)
+        self.call(SpaceShard.configure, JOBS, config)
         self.model.consume("default", ConsumerConfig(), "beginning")
 
     def teardown(self) -> None:
@@ -187,7 +189,7 @@ class WorkChecks(RuleBasedStateMachine):
         worker = self.model.workers[name]
         self.settled(SpaceShard.consumers, JOBS)
         before = worker.next(self.model.at)
-        given = self.call(SpaceShard.pull, JOBS, name, Pull(batch))
+        given = self.call(SpaceShard.pull, JOBS, name, Pull(batch, worker=name))
         assert given.paused == self.model.paused
         assert not (given.paused and given.messages)
         self.model.observe(self.seen())

@@ -27,7 +27,7 @@ from edgequeues.models import (
     RangeQuery,
     Verdict,
 )
-from edgequeues.space.base import DEFAULT
+from edgequeues.space.consumers import DEFAULT
 from edgequeues.space.dead_verbs import Told
 from edgequeues.space.shard import SpaceShard
 from shards.shard import grows

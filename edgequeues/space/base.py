@@ -32,7 +32,7 @@ from edgequeues.space import (
     views,
 )
 from edgequeues.space.append import Append
-from edgequeues.space.consumers import Consumer
+from edgequeues.space.consumers import DEFAULT, Consumer
 from edgequeues.space.deliveries import Delivery
 from edgequeues.space.desk import Desk
 from edgequeues.space.log import Victim
@@ -44,16 +44,10 @@ from edgequeues.spec.judging import Malformed, Verdict
 from edgequeues.spec.working import Runner
 
 SETTLE_ROWS = 1_000  # deliveries whose time has come that one turn takes on
-DEFAULT = "default"  # the consumer a work queue is born with, and who is meant where none is named
 WORK = "work"  # with a queue: the event that there is something to pull
 CALLS = "calls"  # with a runner: the event that there are commands for it
 NUDGE_MS = 1_000  # after which those who carry out commands outside of the space are told of them once more
 FILTERED = Appended("", 0, "", "filtered")
-
-
-def default_of(row: Queue) -> Consumer | None:
-    """The consumer `default` of a queue, if it has one."""
-    return next((one for one in row.consumers if one.name == DEFAULT), None)
 
 
 class SpaceBase(Watched):
@@ -232,10 +226,14 @@ class SpaceBase(Watched):
             desk.cancel(row.dropped)
             self._worked(desk)
         if row.dropped or superseded:
-            deadletters.remove(self.db, (victim.position for victim in (*row.dropped, *superseded)))
-        if row.sessions:
-            endings.remove(self.db, (victim.position for victim in row.dropped))
+            self._forget(row, [*row.dropped, *superseded])
         row.dropped.clear()
+
+    def _forget(self, row: Queue, gone: Sequence[Victim]) -> None:
+        """Forget what was known of entries that have gone."""
+        deadletters.remove(self.db, (victim.position for victim in gone))
+        if row.sessions:
+            endings.remove(self.db, (victim.position for victim in gone))
 
     # -- deliveries -------------------------------------------------------------------------------------
 
@@ -255,7 +253,7 @@ class SpaceBase(Watched):
         elif finished:
             retention.drop(self.db, row, finished)
             row.dropped.clear()  # their deliveries are gone already
-            deadletters.remove(self.db, (one.position for one in finished))
+            self._forget(row, finished)
             row.changes += 1
         if desk.soonest is not None:
             self._alarm_in(desk.soonest - desk.at)

@@ -9,11 +9,10 @@ from edgequeues.core.errors import CommandRejected, InvalidMessage
 from edgequeues.core.leases import Lease
 from edgequeues.models import Message, Pull
 from edgequeues.space import queues, results
-from edgequeues.space.base import default_of
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.desk import Desk
 from edgequeues.space.effects import Cause, EffectVerbs
-from edgequeues.space.queues import Queue
+from edgequeues.space.queues import Queue, default_of
 from edgequeues.space.rate_verbs import RateVerbs
 from edgequeues.spec.calling import Call, Posted
 from edgequeues.spec.working import OUTSIDE, Chained, Runner

@@ -15,6 +15,8 @@ from edgequeues.core.backoff import Backoff
 from edgequeues.core.lifecycle import State
 from edgequeues.models import ConsumerConfig
 
+DEFAULT = "default"  # the consumer a work queue is born with, and who is meant where none is named
+
 DDL = """
 CREATE TABLE consumers (
   consumer_id     INTEGER PRIMARY KEY,

@@ -39,13 +39,10 @@ PUT = (
     "INSERT OR REPLACE INTO dedup (scope, key, object_id, position, version, digest, expires_ts, lasting)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
-RENEW = (
-    "UPDATE dedup SET expires_ts = ? WHERE (scope, key) IN (SELECT scope, key FROM dedup WHERE expires_ts <= ?"
-    f" ORDER BY expires_ts LIMIT ?) AND lasting AND {_IS_THERE}"
-)
+_OVER = "(scope, key) IN (SELECT scope, key FROM dedup WHERE expires_ts <= ? ORDER BY expires_ts LIMIT ?)"
+RENEW = f"UPDATE dedup SET expires_ts = ? WHERE {_OVER} AND lasting AND {_IS_THERE}"
 SWEEP = (
-    "DELETE FROM dedup WHERE (scope, key) IN (SELECT scope, key FROM dedup WHERE expires_ts <= ?"
-    " ORDER BY expires_ts LIMIT ?)"
+    f"DELETE FROM dedup WHERE {_OVER} AND NOT (lasting AND {_IS_THERE})"  # more than were renewed may be over
 )
 FORGET = "DELETE FROM dedup WHERE (scope, key) IN (SELECT scope, key FROM dedup WHERE scope = ? LIMIT ?)"
 SOONEST = "SELECT min(expires_ts) FROM dedup"

@@ -11,7 +11,7 @@ from typing import Literal
 from edgequeues.core import backoff
 from edgequeues.core.leases import Lease, Signer
 from edgequeues.models import ENTRY_BYTES_MAX, PULL_MAX, Entry, Message, Pull, Reason, Verdict
-from edgequeues.space import attempts, deadletters, deliveries, log, retention
+from edgequeues.space import attempts, deadletters, deliveries, endings, log, retention
 from edgequeues.space.consumers import Consumer
 from edgequeues.space.deliveries import Candidate, Delivery
 from edgequeues.space.log import Victim
@@ -41,6 +41,8 @@ class Desk(Moves):
         ]
         if arrivals:
             replayed = deadletters.replayed_among(self.db, [one.position for one in arrivals])
+            if self.is_about_sessions(consumer):  # what ended with an earlier one of its name begins anew
+                endings.remove(self.db, [one.position for one in arrivals])
             self._make(consumer, [one for one in arrivals if one.position not in replayed])
             consumer.filled = arrivals[-1].position
         if len(arrivals) < rows_max:

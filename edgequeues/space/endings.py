@@ -1,4 +1,4 @@
-"""Table `endings`: how messages for sessions ended, as long as their entries are kept. Other queues have none."""
+"""Table `endings`: how messages for sessions ended with the consumer `default`, while their entries are there."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any, Literal, NamedTuple
 
 import apsw
 
-Ending = Literal["acked", "dead", "expired"]
+Ending = Literal["acked", "dead", "expired", "cancelled"]
 
 DDL = """
 CREATE TABLE endings (
   entry_id INTEGER PRIMARY KEY,  -- position of the message
   queue_id TEXT    NOT NULL,
-  ending   TEXT    NOT NULL CHECK (ending IN ('acked', 'dead', 'expired')),
+  ending   TEXT    NOT NULL CHECK (ending IN ('acked', 'dead', 'expired', 'cancelled')),
   failures INTEGER NOT NULL CHECK (failures >= 0),  -- deliveries that failed
   error    TEXT,                 -- why the last of them did, or why it ended
   at_ts    INTEGER NOT NULL      -- unix ms

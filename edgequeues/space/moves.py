@@ -16,7 +16,7 @@ from edgequeues.core.lifecycle import TRANSITIONS, UNFINISHED, Event, State, all
 from edgequeues.models import Ordering, Reason
 from edgequeues.space import attempts, deliveries, endings
 from edgequeues.space.attempts import Attempt, Ending
-from edgequeues.space.consumers import Consumer
+from edgequeues.space.consumers import DEFAULT, Consumer
 from edgequeues.space.deliveries import Delivery, Made
 from edgequeues.space.log import Victim
 from edgequeues.space.queues import Queue
@@ -183,18 +183,22 @@ class Moves:
         attempts.remove(self.db, [row[:2] for row in rows if _has_attempts(row, logged=logged)])
         if not keep:
             self._done.update({row.position: row.size for row in rows})
-            if self.queue.sessions and self.queue.retain_acked_ms:
-                endings.put(self.db, [self._ending(row, event, error) for row in rows])
+        if self.is_about_sessions(consumer):
+            endings.put(self.db, [self._ending(row, event, error) for row in rows])
         for row in rows:
             if row.line is not None and row.state != "waiting":
                 self._next_in(consumer, row.line)
 
+    def is_about_sessions(self, consumer: Consumer) -> bool:
+        """Is it what this consumer does with a message that becomes of it in its session?"""
+        return self.queue.sessions and consumer.name == DEFAULT
+
     def _ending(self, row: Delivery, event: End, error: str | None) -> endings.End:
         """How a message for a session ended. Of its deliveries, one that succeeds or is cut off has not failed."""
         (then,) = TRANSITIONS[row.state, event]
-        did_not_fail = event == "ack" or (event == "close" and row.state == "leased")
+        did_not_fail = event == "ack" or (event in ("close", "cancel") and row.state == "leased")
         failures = row.attempts - did_not_fail
-        assert then in ("acked", "dead", "expired")
+        assert then in ("acked", "dead", "expired", "cancelled")
         return endings.End(row.position, self.queue.queue_id, then, failures, error or row.error, self.at)
 
     def _next_in(self, consumer: Consumer, line: str) -> None:

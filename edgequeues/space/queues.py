@@ -11,7 +11,7 @@ from msgspec import Struct
 from edgequeues.core import ids
 from edgequeues.models import Kind, OnAck, QueueConfig
 from edgequeues.space import consumers
-from edgequeues.space.consumers import Consumer
+from edgequeues.space.consumers import DEFAULT, Consumer
 from edgequeues.space.log import Victim
 from edgequeues.spec import judging, working
 from edgequeues.spec.judging import Judge
@@ -310,6 +310,11 @@ def _settings(config: QueueConfig) -> tuple[object, ...]:
         config.depth_max,
         config.paused,
     )
+
+
+def default_of(row: Queue) -> Consumer | None:
+    """The consumer `default` of a queue, if it has one."""
+    return next((one for one in row.consumers if one.name == DEFAULT), None)
 
 
 def _queue(db: apsw.Connection, row: Any) -> Queue | None:

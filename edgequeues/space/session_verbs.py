@@ -25,13 +25,12 @@ from edgequeues.models_sessions import (
     SessionPage,
 )
 from edgequeues.space import deliveries, endings, log, standings
-from edgequeues.space.base import DEFAULT, default_of
-from edgequeues.space.consumers import Consumer
+from edgequeues.space.consumers import DEFAULT, Consumer
 from edgequeues.space.deliveries import Delivery
 from edgequeues.space.ingest_verbs import IngestVerbs
 from edgequeues.space.log import Victim
 from edgequeues.space.profiles import INBOUND
-from edgequeues.space.queues import Queue
+from edgequeues.space.queues import Queue, default_of
 from edgequeues.spec.values import Arriving
 from shards.shard import grows, reads
 

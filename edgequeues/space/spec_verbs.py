@@ -12,9 +12,8 @@ from edgequeues.core.errors import SpecConflict
 from edgequeues.core.who import SERVER
 from edgequeues.models import ENTRY_BYTES_MAX
 from edgequeues.space import consumers, deadletters, deliveries, log, queues, rates, retention, views
-from edgequeues.space.base import DEFAULT, default_of
-from edgequeues.space.consumers import Consumer
-from edgequeues.space.queues import Queue
+from edgequeues.space.consumers import DEFAULT, Consumer
+from edgequeues.space.queues import Queue, default_of
 from edgequeues.space.schedule_verbs import ScheduleVerbs
 from edgequeues.space.watched import told
 from edgequeues.spec import planning

@@ -43,20 +43,21 @@ FROM dedup k JOIN queues q ON q.queue_id = k.scope LEFT JOIN results r ON r.entr
 _UTC = "strftime('%Y-%m-%dT%H:%M:%S', {ms} / 1000, 'unixepoch') || printf('.%03dZ', {ms} % 1000)"
 INBOUND = f"""
 CREATE VIEW IF NOT EXISTS inbound_queue AS
-SELECT e.id AS id, e.ordering_key AS session_id, e.data ->> '$.origin' AS origin,
-  coalesce(e.data ->> '$.message_type', 'text') AS message_type, coalesce(e.data ->> '$.content', '') AS content,
-  e.data -> '$.payload' AS payload_json, e.data ->> '$.actor_id' AS actor_id,
-  e.data ->> '$.actor_name' AS actor_name, e.data ->> '$.actor_avatar_url' AS actor_avatar_url,
+SELECT e.id AS id, e.ordering_key AS session_id, m.data ->> '$.origin' AS origin,
+  coalesce(m.data ->> '$.message_type', 'text') AS message_type, coalesce(m.data ->> '$.content', '') AS content,
+  m.data -> '$.payload' AS payload_json, m.data ->> '$.actor_id' AS actor_id,
+  m.data ->> '$.actor_name' AS actor_name, m.data ->> '$.actor_avatar_url' AS actor_avatar_url,
   CASE coalesce(n.ending, d.state) WHEN 'acked' THEN 'delivered' WHEN 'leased' THEN 'processing'
-    WHEN 'backoff' THEN 'failed' WHEN 'expired' THEN 'expired' WHEN 'dead' THEN 'expired' ELSE 'pending'
-    END AS status,
+    WHEN 'backoff' THEN 'failed' WHEN 'expired' THEN 'expired' WHEN 'dead' THEN 'expired'
+    WHEN 'cancelled' THEN 'expired' ELSE 'pending' END AS status,
   {_UTC.format(ms="e.created_ts")} AS created_at, {_UTC.format(ms="n.at_ts")} AS processed_at,
   coalesce(n.failures, d.attempts - (d.state = 'leased'), 0) AS attempt_count,
   CASE d.state WHEN 'backoff' THEN {_UTC.format(ms="d.due_ts")} END AS next_retry_at,
   coalesce(n.error, d.last_error) AS last_error,
   CASE d.state WHEN 'leased' THEN {_UTC.format(ms="d.last_ts")} END AS locked_at,
-  e.data ->> '$.source_message_id' AS source_message_id, e.data ->> '$.source_channel_id' AS source_channel_id
+  m.data ->> '$.source_message_id' AS source_message_id, m.data ->> '$.source_channel_id' AS source_channel_id
 FROM queues q JOIN queue_entries e ON e.queue_id = q.queue_id
+  JOIN (SELECT id, CASE WHEN json_valid(data) THEN data END AS data FROM queue_entries) m ON m.id = e.id
   LEFT JOIN consumers c ON c.queue_id = q.queue_id AND c.name = 'default'
   LEFT JOIN deliveries d ON d.consumer_id = c.consumer_id AND d.entry_id = e.id
   LEFT JOIN endings n ON n.entry_id = e.id

@@ -37,8 +37,8 @@ from edgequeues.models import (
 from edgequeues.space import consumers, deliveries, explaining, log, standings
 from edgequeues.space import results as kept
 from edgequeues.space.append import check_priorities
-from edgequeues.space.base import DEFAULT, SpaceBase
-from edgequeues.space.consumers import Consumer
+from edgequeues.space.base import SpaceBase
+from edgequeues.space.consumers import DEFAULT, Consumer
 from edgequeues.space.deliveries import Candidate
 from edgequeues.space.desk import Desk
 from edgequeues.space.explaining import Lines, Peeked

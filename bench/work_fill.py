@@ -13,7 +13,7 @@ from bench.rig import BASE_MS, QUEUE, RAW_INSERT, new_entries, rows
 from edgequeues.core.lifecycle import State
 from edgequeues.models import PRIORITY, WORK_QUEUE, ConsumerConfig, Ordering
 from edgequeues.space import consumers, deliveries, log, queues, store
-from edgequeues.space.base import DEFAULT
+from edgequeues.space.consumers import DEFAULT
 from edgequeues.space.deliveries import Made
 from edgequeues.space.moves import FIFO_LINE
 from edgequeues.space.shard import SpaceShard

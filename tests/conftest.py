@@ -31,6 +31,7 @@ REAL_TIME = {
         "daemon/test_smtp.py",
         "daemon/test_download_sockets.py",
         "sessions/test_threads.py",
+        "sessions/test_tmux.py",
     )
 }
 

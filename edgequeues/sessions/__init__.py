@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from edgequeues.sessions.on_asyncio import AsyncioManager, ManagerClosed
     from edgequeues.sessions.on_asyncio import open_manager as open_asyncio_manager
     from edgequeues.sessions.remote import open_inbox as open_remote_inbox
+    from edgequeues.sessions.tmux import Tmux
 
 __all__ = [
     "AsyncioManager",
@@ -27,6 +28,7 @@ __all__ = [
     "ManagerClosed",
     "Options",
     "SessionManager",
+    "Tmux",
     "get_inbound_queue_manager",
     "init_inbound_queue_manager",
     "open_asyncio_manager",
@@ -42,6 +44,7 @@ _LATER = {
     "ManagerClosed": ("edgequeues.sessions.on_asyncio", "ManagerClosed"),
     "Options": ("edgequeues.sessions.options", "Options"),
     "SessionManager": ("edgequeues.sessions.manager", "SessionManager"),
+    "Tmux": ("edgequeues.sessions.tmux", "Tmux"),
     "get_inbound_queue_manager": ("edgequeues.sessions.facade", "get_inbound_queue_manager"),
     "init_inbound_queue_manager": ("edgequeues.sessions.facade", "init_inbound_queue_manager"),
     "open_asyncio_manager": ("edgequeues.sessions.on_asyncio", "open_manager"),

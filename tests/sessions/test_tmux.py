@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,8 @@ from edgequeues.sessions.errors import Rejected
 from edgequeues.sessions.tmux import TEXT_BYTES_MAX, Tmux, TmuxFailed, clean, name_of, needs_brackets
 
 BEGIN, END, ENTER = b"\x1b[200~", b"\x1b[201~", b"\r"
+
+EXAMPLE = Path(__file__).parents[2] / "examples/sessions/tmux_host.py"
 
 KEEPER = """
 import os, sys, tty
@@ -199,6 +202,33 @@ def test_a_program_on_asyncio_types_too(socket: str) -> None:
         return await tmux.send(await tmux.adopt("asyncio", ["cat"]), "hello (you)")
 
     assert asyncio.run(type_into())
+
+
+def test_the_example_has_each_session_told_its_lines(socket: str, tmp_path: Path) -> None:
+    keeper = "import sys; open(sys.argv[1] + sys.stdin.readline().strip(), 'w').write(sys.stdin.readline())"
+    told = tmp_path / "told-"
+    host = [sys.executable, str(EXAMPLE), "--data", str(tmp_path / "data"), "--socket", socket, "--"]
+    command = [*host, sys.executable, "-c", keeper, str(told)]
+    done = subprocess.run(
+        command,
+        input="a one\nb two\nnobody\na first line\nb 2nd line\n",
+        text=True,
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == ["a", "b", "a", "b"]
+    assert "type a session and a text" in done.stderr
+    deadline = time.monotonic() + 20
+    while not all(map(filled, (tmp_path / "told-one", tmp_path / "told-two"))):
+        assert time.monotonic() < deadline, "the programs in the panes were not told all"
+        time.sleep(0.02)
+    assert (tmp_path / "told-one").read_text() == "first line\n"
+    assert (tmp_path / "told-two").read_text() == "2nd line\n"
+
+
+def filled(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
 
 
 async def test_texts_that_cannot_be_typed_are_rejected(tmux: Tmux) -> None:

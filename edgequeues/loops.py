@@ -107,6 +107,7 @@ class Job:
         self._context = context
         self._token = trio.lowlevel.current_trio_token()
         self._task: asyncio.Task[outcome.Outcome[Any]] | None = None
+        self._was_over = True
         self._done = trio.Event()
         self._soon(self._start)
 
@@ -120,10 +121,11 @@ class Job:
             raise LoopGone("it was interrupted")
         return self._task.result().unwrap()
 
-    async def end(self) -> None:
-        """Cancel it, and see that it ends. Raises LoopGone where the loop is closed."""
+    async def end(self) -> bool:
+        """Cancel it, and see that it ends. True: it had ended before. Raises LoopGone where the loop is closed."""
         self._soon(self._cancel)
         await self._done.wait()
+        return self._was_over
 
     def _soon(self, do: Callable[[], None]) -> None:
         try:
@@ -145,7 +147,7 @@ class Job:
 
     def _cancel(self) -> None:
         assert self._task is not None
-        self._task.cancel()
+        self._was_over = not self._task.cancel()
 
     def _tell(self, _: object) -> None:
         with suppress(trio.RunFinishedError):

@@ -70,7 +70,9 @@ class Host:
         except trio.Cancelled:
             with trio.move_on_after(LEAVE_S, shield=True) as limit:
                 try:
-                    await job.end()
+                    if await job.end():  # what it did counts, though nobody had heard of it here
+                        await job.wait()
+                        return
                 except LoopGone:
                     self._log.info("the event loop is closed: what ran there is no more")
             if limit.cancelled_caught:

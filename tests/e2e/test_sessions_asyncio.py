@@ -1,7 +1,8 @@
-"""The example of a host on asyncio is interrupted in a delivery, as by Ctrl-C, and loses nothing when it is back."""
+"""Hosts on asyncio: one is interrupted in a delivery, as by Ctrl-C, and loses nothing; one has a server."""
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import subprocess
 import sys
@@ -12,7 +13,10 @@ from pathlib import Path
 import pytest
 import trio
 
-from .process import environment
+from edgequeues.inbound import InboundRow
+from edgequeues.sessions import open_asyncio_manager, open_remote_inbox
+
+from .process import environment, serving
 
 pytestmark = pytest.mark.slow
 
@@ -101,3 +105,30 @@ async def test_a_host_that_is_interrupted_delivers_the_rest_in_order_when_it_is_
     told = host.told + again.told
     for session in SESSIONS:
         assert [content for name, content in told if name == session] == [str(n) for n in range(EACH)]
+
+
+async def test_the_inbox_of_a_host_may_be_on_a_server(tmp_path: Path) -> None:
+    async def work(url: str) -> list[str]:
+        told, all_told = list[str](), asyncio.Event()
+
+        async def deliver(row: InboundRow) -> None:
+            told.append(row["content"])
+            if len(told) == EACH:
+                all_told.set()
+
+        async with (
+            asyncio.timeout(WITHIN_S),
+            open_asyncio_manager(lambda: open_remote_inbox(url, "chat"), deliver) as manager,
+        ):
+            for number in range(EACH):
+                for repeat in (False, True):
+                    position = await manager.enqueue(
+                        session_id="s", origin="o", content=str(number), source_message_id=str(number)
+                    )
+                    assert (position is None) is repeat
+            await all_told.wait()
+        return told
+
+    async with serving(tmp_path / "data") as server:
+        told = await trio.to_thread.run_sync(lambda: asyncio.run(work(server.url)))
+    assert told == [str(number) for number in range(EACH)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -177,6 +178,29 @@ def test_leaving_gives_messages_back_and_calls_raise_afterwards(tmp_path: Path) 
 
     run(work)
     assert names() == []
+
+
+def test_what_is_delivered_in_the_very_moment_of_leaving_is_not_delivered_again(tmp_path: Path) -> None:
+    """The task has ended on this loop, which goes on to stop the manager before that is told."""
+    seen: list[str] = []
+
+    async def work() -> None:
+        for number in range(3):
+            delivered = asyncio.Event()
+
+            async def deliver(row: InboundRow, delivered: asyncio.Event = delivered) -> None:
+                await asyncio.sleep(0)
+                seen.append(row["content"])
+                delivered.set()
+
+            async with open_asyncio_manager(folder(tmp_path), deliver) as manager:
+                await manager.enqueue(session_id="s", origin="o", content=str(number))
+                await delivered.wait()
+                manager.stop()
+                time.sleep(0.05)  # noqa: ASYNC251 - trio cancels meanwhile, and the loop has not told it yet
+
+    run(work)
+    assert seen == [str(number) for number in range(3)]
 
 
 def test_a_task_that_will_not_be_cancelled_is_left_behind(

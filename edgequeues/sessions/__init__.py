@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from edgequeues.sessions.delivery import deliver_inbound
     from edgequeues.sessions.facade import (
         InboundQueueManager,
         get_inbound_queue_manager,
@@ -29,6 +30,7 @@ __all__ = [
     "Options",
     "SessionManager",
     "Tmux",
+    "deliver_inbound",
     "get_inbound_queue_manager",
     "init_inbound_queue_manager",
     "open_asyncio_manager",
@@ -45,6 +47,7 @@ _LATER = {
     "Options": ("edgequeues.sessions.options", "Options"),
     "SessionManager": ("edgequeues.sessions.manager", "SessionManager"),
     "Tmux": ("edgequeues.sessions.tmux", "Tmux"),
+    "deliver_inbound": ("edgequeues.sessions.delivery", "deliver_inbound"),
     "get_inbound_queue_manager": ("edgequeues.sessions.facade", "get_inbound_queue_manager"),
     "init_inbound_queue_manager": ("edgequeues.sessions.facade", "init_inbound_queue_manager"),
     "open_asyncio_manager": ("edgequeues.sessions.on_asyncio", "open_manager"),

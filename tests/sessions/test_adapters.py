@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
@@ -353,6 +354,7 @@ async def test_typing_is_shown_after_a_success_and_never_for_a_repeat() -> None:
     assert first is not None
     assert voice is not None
     async with open_manager(inbox, deliver) as manager:
+        await trio.testing.wait_all_tasks_blocked()
         positions = [
             await contract.receive(telegram.ADAPTER, message, manager.enqueue, sign)
             for message, sign in ((first, typing), (first, typing), (voice, hangs))

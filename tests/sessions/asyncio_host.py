@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,6 +29,11 @@ def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 def folder(path: Path) -> OpenInbox:
     return lambda: open_inbox(path)
+
+
+def names() -> list[str]:
+    """Of the threads that managers have."""
+    return [thread.name for thread in threading.enumerate() if thread.name == "edgequeues sessions"]
 
 
 async def until(reached: Callable[[], bool]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,14 +19,14 @@ from edgequeues.sessions import (
 )
 from edgequeues.sessions.facade import AlreadyInitialized, NotInitialized
 
-from .asyncio_host import Delivering, run, until
+from .asyncio_host import Delivering, names, run, until
 
 
 @pytest.fixture(autouse=True)
 def no_manager_is_left() -> Iterator[None]:
     yield
     reset_inbound_queue_manager()
-    assert [one.name for one in threading.enumerate() if one.name == "edgequeues sessions"] == []
+    assert names() == []
 
 
 def test_it_is_initialised_once_unless_forced(tmp_path: Path) -> None:

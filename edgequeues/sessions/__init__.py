@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from edgequeues.sessions.on_asyncio import AsyncioManager, ManagerClosed
     from edgequeues.sessions.on_asyncio import open_manager as open_asyncio_manager
     from edgequeues.sessions.remote import open_inbox as open_remote_inbox
-    from edgequeues.sessions.tmux import Tmux
+    from edgequeues.sessions.tmux import Tmux, TmuxTerminal
 
 __all__ = [
     "AsyncioManager",
@@ -30,6 +30,7 @@ __all__ = [
     "Options",
     "SessionManager",
     "Tmux",
+    "TmuxTerminal",
     "deliver_inbound",
     "get_inbound_queue_manager",
     "init_inbound_queue_manager",
@@ -47,6 +48,7 @@ _LATER = {
     "Options": ("edgequeues.sessions.options", "Options"),
     "SessionManager": ("edgequeues.sessions.manager", "SessionManager"),
     "Tmux": ("edgequeues.sessions.tmux", "Tmux"),
+    "TmuxTerminal": ("edgequeues.sessions.tmux", "TmuxTerminal"),
     "deliver_inbound": ("edgequeues.sessions.delivery", "deliver_inbound"),
     "get_inbound_queue_manager": ("edgequeues.sessions.facade", "get_inbound_queue_manager"),
     "init_inbound_queue_manager": ("edgequeues.sessions.facade", "init_inbound_queue_manager"),

@@ -13,7 +13,9 @@ from pathlib import Path
 from subprocess import PIPE, CompletedProcess
 
 import anyio
+from msgspec.structs import replace
 
+from edgequeues.sessions.delivery import Session
 from edgequeues.sessions.errors import Rejected
 
 TEXT_BYTES_MAX = 1_048_576  # that are typed at once
@@ -141,6 +143,27 @@ class Tmux:
             ) from None
         except OSError as error:
             raise TmuxFailed(f"{self._call[0]} cannot be run: {error}. Install tmux.") from None
+
+
+class TmuxTerminal:
+    """Panes of tmux as the Terminal of `delivery`: a session's `terminal` is the name of its session of tmux.
+
+    command: what a session runs that has no terminal yet, in `folder`.
+    """
+
+    def __init__(self, tmux: Tmux, command: Sequence[str], folder: Path | None = None) -> None:
+        self._tmux = tmux
+        self._command = command
+        self._folder = folder
+
+    async def send(self, session: Session, text: str) -> bool:
+        """See Terminal. What nobody could type is Rejected."""
+        return session.terminal is not None and await self._tmux.send(session.terminal, text)
+
+    async def adopt(self, session: Session) -> Session:
+        """See Terminal. Raises TmuxFailed."""
+        name = await self._tmux.adopt(session.session_id, self._command, self._folder)
+        return replace(session, lifecycle="active", terminal=name)
 
 
 def clean(text: str) -> str:

@@ -16,8 +16,21 @@ from uuid import uuid4
 import pytest
 import trio
 
+from edgequeues.sessions.delivery import Session, deliver_inbound
 from edgequeues.sessions.errors import Rejected
-from edgequeues.sessions.tmux import TEXT_BYTES_MAX, Tmux, TmuxFailed, clean, name_of, needs_brackets
+from edgequeues.sessions.local import open_inbox
+from edgequeues.sessions.manager import SessionManager, open_manager
+from edgequeues.sessions.tmux import (
+    TEXT_BYTES_MAX,
+    Tmux,
+    TmuxFailed,
+    TmuxTerminal,
+    clean,
+    name_of,
+    needs_brackets,
+)
+
+from .test_delivery import Host
 
 BEGIN, END, ENTER = b"\x1b[200~", b"\x1b[201~", b"\r"
 
@@ -264,3 +277,65 @@ def test_line_ends_become_newlines_and_only_signs_need_brackets() -> None:
         True,
         True,
     ]
+
+
+class Program(Host):
+    """A program whose session has no terminal before its first message, and then a keeper."""
+
+    def __init__(self, tmux: Tmux, kept: Path) -> None:
+        super().__init__(Session(session_id="s", lifecycle="headless"))
+        self._panes = TmuxTerminal(tmux, [sys.executable, "-c", KEEPER, str(kept), "brackets"])
+        self._ready = trio.Path(f"{kept}.ready")
+
+    async def send(self, session: Session, text: str) -> bool:
+        return await self._panes.send(session, text)
+
+    async def adopt(self, session: Session) -> Session:
+        await self._ready.unlink(missing_ok=True)
+        adopted = await self._panes.adopt(session)
+        await until(self._ready.exists)
+        await trio.sleep(0.2)
+        return adopted
+
+
+async def test_messages_go_from_the_queue_through_all_steps_into_a_pane(tmux: Tmux, tmp_path: Path) -> None:
+    """The session has no terminal at first, and the program in it dies between two messages."""
+    kept = tmp_path / "kept"
+    kept.touch()
+    host = Program(tmux, kept)
+    deliver = partial(deliver_inbound, client=host, start_polling=host.poll)
+    async with open_inbox(tmp_path / "data") as inbox, open_manager(inbox, deliver) as manager:
+
+        async def say(content: str) -> None:
+            await manager.enqueue(session_id="s", origin="terminal", content=content)
+
+        await say("first")
+        await say("second; \N{SNOWMAN}")
+        expected = b"first" + ENTER + pasted("second; \N{SNOWMAN}")
+        keeper = Keeper(kept)
+        assert await keeper.got(len(expected)) == expected
+        assert host.session is not None
+        assert host.session.terminal == name_of("s")
+        assert host.done.count("save") == 1
+        await until(_is_empty(manager))
+        await trio.run_process([*tmux._call, "kill-session", "-t", f"={name_of('s')}"])
+        await say("third")
+        await until(lambda: _has_failed(manager))
+        [stuck] = (await manager.sessions()).sessions
+        assert stuck.head.last_error is not None
+        assert "did not take the text" in stuck.head.last_error
+        host.session = Session(session_id="s", lifecycle="headless")
+        assert await manager.retry_now("s")
+        await until(_is_empty(manager))
+    assert host.done.count("poll") == 3
+
+
+def _is_empty(manager: SessionManager) -> Callable[[], Awaitable[bool]]:
+    async def is_empty() -> bool:
+        return not (await manager.sessions()).sessions
+
+    return is_empty
+
+
+async def _has_failed(manager: SessionManager) -> bool:
+    return any(one.head.failures for one in (await manager.sessions()).sessions)

@@ -37,7 +37,7 @@ def set_clock(folder: Folder, now_ms: int) -> None:
 
 
 @pytest.mark.usefixtures("berlin")
-async def test_a_retry_comes_once_and_in_time_through_the_doubled_hour(folder: Folder) -> None:
+async def test_si_s03_a_retry_comes_once_and_in_time_through_the_doubled_hour(folder: Folder) -> None:
     """SI-S03."""
     set_clock(folder, DOUBLED_MS + HOUR_MS // 2 - 320_000)
     deliver = Deliveries(0.0, *[RuntimeError("no pane")] * 8)

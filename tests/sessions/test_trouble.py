@@ -26,7 +26,7 @@ async def nothing(row: InboundRow) -> None:
 AWAY = Unavailable("busy", "the file is locked")
 
 
-async def test_a_mark_that_fails_is_said_again_and_the_message_is_delivered_once(
+async def test_si_s04_a_mark_that_fails_is_said_again_and_the_message_is_delivered_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """SI-S04."""

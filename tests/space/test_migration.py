@@ -34,6 +34,8 @@ STEPS = (  # without comments and layout
     "817d8caa577db4ba3692d371c66e0526264fa4f778f70f176f069b2c0677a9d8",
     "a734ef97a11a003f962dbece2be6221dbd090a93e15c0e52a7635d37ceecc2e2",
     "701ad3184963de7126de0f1db959aaed5cf88d3ed6d5a2a8a4d3f780b5479e55",
+    "6a76a84dae4705b6a018fce3d34122be52b3af3f424429c3aa1e50eae81ce658",
+    "33366b7d982d414332aa45d35ccd9f6aa9be0a7c0b13e1fc7aa80b36bc2fa7f7",
 )
 MAX_AGE_MS = 60_000
 CUTS = 60

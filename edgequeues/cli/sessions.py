@@ -137,16 +137,11 @@ def skip(session: Session, /, dxn: Dxn, session_id: str) -> None:
     """Expire the message that SESSION of queue DXN waits for, so that the next one is delivered."""
 
     async def work(client: Client) -> None:
-        skipped = await client.skip_session(str(dxn), session_id)
-        if skipped is None:
-            raise Failure(
-                f"nothing was skipped in session {session_id}: no message waits in it, or the first one is being "
-                "delivered; `edgequeues sessions list` tells, and `close` ends that one, too"
-            )
-        if session.out.json:
-            session.out.line({"skipped": skipped})
-        else:
-            session.out.text(f"{skipped} is skipped")
+        nothing = (
+            f"nothing was skipped in session {session_id}: no message waits in it, or the first one is being "
+            "delivered; `edgequeues sessions list` tells, and `close` ends that one, too"
+        )
+        _tell(session, "skipped", await client.skip_session(str(dxn), session_id), nothing)
 
     session.run(work)
 
@@ -159,18 +154,23 @@ def retry(session: Session, /, dxn: Dxn, session_id: str) -> None:
     """Have the message that backs off in SESSION of queue DXN delivered now."""
 
     async def work(client: Client) -> None:
-        hurried = await client.retry_session(str(dxn), session_id)
-        if hurried is None:
-            raise Failure(
-                f"nothing waits for its time in session {session_id}: it has no message, or one that is ready or "
-                "being delivered; `edgequeues sessions list` tells"
-            )
-        if session.out.json:
-            session.out.line({"ready": hurried})
-        else:
-            session.out.text(f"{hurried} is ready")
+        nothing = (
+            f"nothing waits for its time in session {session_id}: it has no message, or one that is ready or "
+            "being delivered; `edgequeues sessions list` tells"
+        )
+        _tell(session, "ready", await client.retry_session(str(dxn), session_id), nothing)
 
     session.run(work)
+
+
+def _tell(session: Session, state: str, message_id: str | None, nothing: str) -> None:
+    """Say of which message that is the state now. Raises Failure, which says `nothing`, where it is none."""
+    if message_id is None:
+        raise Failure(nothing)
+    if session.out.json:
+        session.out.line({state: message_id})
+    else:
+        session.out.text(f"{message_id} is {state}")
 
 
 def _message(payload: str | None, said: Mapping[str, str | None]) -> Inbound:

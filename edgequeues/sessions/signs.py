@@ -16,25 +16,35 @@ Typing = Callable[[str, str], object]
 
 
 class Signs:
-    """Calls functions that show a sign, while `run` runs. What becomes of them is logged, and matters to nobody."""
+    """Calls functions that show a sign, once `run` runs. What becomes of them is logged, and matters to nobody."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
         self._calls = 0
+        self._asked: list[tuple[Typing, str, str]] = []  # while nothing runs
         self._nursery: trio.Nursery | None = None
 
     async def run(self) -> None:
         """Have signs shown, for ever."""
-        async with trio.open_nursery() as self._nursery:
-            await trio.sleep_forever()
+        try:
+            async with trio.open_nursery() as self._nursery:
+                for asked in self._asked:
+                    self._nursery.start_soon(self._show, *asked)
+                self._asked.clear()
+                await trio.sleep_forever()
+        finally:
+            self._nursery = None
 
     def show(self, typing: Typing, session_id: str, origin: str) -> None:
         """Call `typing` with session and origin, soon. It is left out where too many are under way."""
-        if self._nursery is None or self._calls >= TYPING_MAX:
+        if self._calls >= TYPING_MAX:
             self._log.warning("no sign of typing for session %s: %d are under way", session_id, self._calls)
             return
         self._calls += 1
-        self._nursery.start_soon(self._show, typing, session_id, origin)
+        if self._nursery is None:
+            self._asked.append((typing, session_id, origin))
+        else:
+            self._nursery.start_soon(self._show, typing, session_id, origin)
 
     async def _show(self, typing: Typing, session_id: str, origin: str) -> None:
         try:

@@ -354,7 +354,6 @@ async def test_typing_is_shown_after_a_success_and_never_for_a_repeat() -> None:
     assert first is not None
     assert voice is not None
     async with open_manager(inbox, deliver) as manager:
-        await trio.testing.wait_all_tasks_blocked()
         positions = [
             await contract.receive(telegram.ADAPTER, message, manager.enqueue, sign)
             for message, sign in ((first, typing), (first, typing), (voice, hangs))

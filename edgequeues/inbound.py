@@ -125,12 +125,16 @@ def repeat_key(message: Inbound) -> str | None:
     return msgspec.json.encode(named).decode()
 
 
-def row(data: str, *, position: int, created_ms: int, locked_ms: int, attempts: int) -> InboundRow:
-    """What a delivery function is given. attempts: deliveries begun, this one included.
+def row(
+    data: bytes, key: str | None, *, position: int, created_ms: int, locked_ms: int, attempts: int
+) -> InboundRow:
+    """What a delivery function is given. key: the entry's. attempts: deliveries begun, this one included.
 
-    Raises InvalidJson, InvalidRequest where the entry is no message for a session.
+    Raises InvalidJson, InvalidRequest where the entry is no message for a session, as others may have pushed it.
     """
-    message = read(data.encode())
+    message = read(data)
+    if message.session_id != key:
+        raise InvalidRequest("session_id: its ordering key is another one")
     return InboundRow(
         id=position,
         session_id=message.session_id,

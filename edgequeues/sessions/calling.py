@@ -18,9 +18,7 @@ class Function:
 
     def __init__(self, function: Callable[..., object], threads_max: int) -> None:
         self._function = function
-        self._is_async = iscoroutinefunction(function) or iscoroutinefunction(
-            getattr(function, "__call__", None)  # noqa: B004 - of an object, it tells which kind it is
-        )
+        self._is_async = is_async(function)
         self._threads = trio.CapacityLimiter(threads_max)
 
     async def call(self, *args: object) -> None:
@@ -37,6 +35,13 @@ class Function:
             )
         if isawaitable(given):  # as of a lambda around an async function
             await given
+
+
+def is_async(function: Callable[..., object]) -> bool:
+    """Is this an async function, or an object that is called like one?"""
+    return iscoroutinefunction(function) or iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - of an object, it tells which kind it is
+    )
 
 
 def alone(fault: BaseException) -> BaseException:

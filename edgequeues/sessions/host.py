@@ -6,11 +6,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
-from inspect import isawaitable, iscoroutinefunction
+from inspect import isawaitable
 
 import trio
 
 from edgequeues.loops import Job, LoopGone
+from edgequeues.sessions.calling import is_async
 
 LEAVE_S = 3.0  # that a function has to end once it is cancelled; less than a manager waits for it
 LOOK_S = 1.0  # between looks at whether the loop is closed, which nobody is told
@@ -34,7 +35,7 @@ class Host:
 
         What a plain one gives to wait for, as a lambda around an async one, is waited for on the loop.
         """
-        if _is_async(function):
+        if is_async(function):
             return self.looped(function)
 
         def call(*args: object) -> object:
@@ -90,9 +91,3 @@ async def _called(function: Callable[..., object], *args: object) -> None:
 
 async def _given(given: Awaitable[object]) -> None:
     await given
-
-
-def _is_async(function: Callable[..., object]) -> bool:
-    return iscoroutinefunction(function) or iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - of an object, it tells which kind it is
-    )

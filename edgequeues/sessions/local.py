@@ -10,7 +10,7 @@ from pathlib import Path
 import trio
 
 from edgequeues import inbound
-from edgequeues.core.errors import EdgeQueuesError, InvalidRequest, TooLarge
+from edgequeues.core.errors import EdgeQueuesError, TooLarge
 from edgequeues.inbound import Inbound, InboundRow
 from edgequeues.models import ENTRY_BYTES_MAX, PULL_MAX, Message, Pull, Retry
 from edgequeues.models_sessions import SessionPage
@@ -193,20 +193,18 @@ class LocalInbox:
 
     async def _readable(self, one: Message, lock_ms: int) -> InboundRow | None:
         try:
-            row = inbound.row(
-                one.entry.data,
+            return inbound.row(
+                one.entry.data.encode(),
+                one.entry.key,
                 position=one.entry.position,
                 created_ms=one.entry.created,
                 locked_ms=one.until - lock_ms,
                 attempts=one.attempts,
             )
-            if row["session_id"] != one.entry.key:
-                raise InvalidRequest("session_id: its ordering key is another one")
         except EdgeQueuesError as error:
             with suppress(base.StoreError):  # then it comes again when its lock ends
                 await self.rejected(one.lease, f"not a message for a session: {error.detail}")
             return None
-        return row
 
     async def _give_up(self, ask: Retry) -> Outcome:
         with as_store_errors():

@@ -162,14 +162,16 @@ class RemoteInbox:
     async def _readable(self, one: Message, lock_ms: int) -> InboundRow | None:
         try:
             return inbound.row(
-                one.raw.decode(),
+                one.raw,
+                one.key,
                 position=one.position,
                 created_ms=one.created,
                 locked_ms=one.until - lock_ms,
                 attempts=one.attempts,
             )
         except EdgeQueuesError as error:
-            await self.rejected(one.lease, f"not a message for a session: {error.detail}")
+            with suppress(base.StoreError):  # then it comes again when its lock ends
+                await self.rejected(one.lease, f"not a message for a session: {error.detail}")
             return None
 
     async def _give_up(self, lease: str, error: str, *, permanent: bool) -> Outcome:

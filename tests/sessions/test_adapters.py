@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -282,6 +282,7 @@ READERS: list[Callable[[bytes], Inbound | None]] = [
 
 @pytest.mark.parametrize("read", READERS, ids=["telegram", "discord"])
 @given(body=st.one_of(bodies(), VALUES.map(lambda value: json.dumps(value).encode()), st.binary(max_size=40)))
+@example(body=b'{"update_id": 1, "\\ud800": 1, "d": {"\\udfff": 1}}')
 def test_whatever_comes_is_a_message_that_can_be_or_none_or_refused(
     read: Callable[[bytes], Inbound | None], body: bytes
 ) -> None:

@@ -22,7 +22,14 @@ def read(**fields: Any) -> Inbound:
 
 
 def row(message: Inbound) -> inbound.InboundRow:
-    return inbound.row(inbound.body(message), position=7, created_ms=0, locked_ms=61_001, attempts=3)
+    return inbound.row(
+        inbound.body(message).encode(),
+        message.session_id,
+        position=7,
+        created_ms=0,
+        locked_ms=61_001,
+        attempts=3,
+    )
 
 
 def test_a_message_comes_out_as_it_went_in_with_times_of_one_width() -> None:
@@ -103,9 +110,12 @@ def test_a_payload_that_is_no_json_would_change_the_message_around_it_and_is_ref
 
 
 def test_an_entry_that_is_no_message_is_told_from_one() -> None:
-    for data in ("1", '{"text":"hello"}', '{"session_id":"s1"}'):
+    for data in (b"1", b'{"text":"hello"}', b'{"session_id":"s1"}'):
         with pytest.raises((InvalidJson, InvalidRequest)):
-            inbound.row(data, position=1, created_ms=0, locked_ms=0, attempts=1)
+            inbound.row(data, "s1", position=1, created_ms=0, locked_ms=0, attempts=1)
+    for key in ("s2", None):
+        with pytest.raises(InvalidRequest, match="ordering key"):
+            inbound.row(inbound.body(LEAST).encode(), key, position=1, created_ms=0, locked_ms=0, attempts=1)
 
 
 def test_a_repeat_is_known_by_origin_channel_and_source_message_in_whichever_session() -> None:

@@ -57,6 +57,8 @@ def convert(value: object, kind: type[T]) -> T:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise BadMessage(str(error)) from None
+    except UnicodeEncodeError:
+        raise BadMessage("a name of a member holds half of a surrogate pair") from None
 
 
 def whole(text: str) -> str:

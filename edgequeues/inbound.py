@@ -5,7 +5,7 @@ The fields are those of seed 4's table `inbound_queue`; the view of that name sh
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
@@ -81,15 +81,21 @@ def read(text: bytes) -> Inbound:
     given = {name: Raw(value) if name == "payload" else jsontext.value(value) for name, value in members}
     if len(given) < len(members):
         raise InvalidJson("a field is given twice")
-    try:
-        return check(msgspec.convert(given, Inbound))
-    except msgspec.ValidationError as error:
-        raise InvalidRequest(str(error)) from None
+    return _checked(given)
 
 
 def check(message: Inbound) -> Inbound:
-    """The message itself, as a wire would have let it through. Raises InvalidRequest, which names the field."""
-    given = {name: value for name, value in msgspec.structs.asdict(message).items() if value is not UNSET}
+    """The message itself, as a wire would have let it through. Raises InvalidJson, InvalidRequest, as `read` does."""
+    checked = _checked(
+        {name: value for name, value in msgspec.structs.asdict(message).items() if value is not UNSET}
+    )
+    if checked.payload is not UNSET:
+        jsontext.check(bytes(checked.payload))
+    return checked
+
+
+def _checked(given: dict[str, Any]) -> Inbound:
+    """A message of these fields. Raises InvalidRequest."""
     try:
         checked = msgspec.convert(given, Inbound)
     except msgspec.ValidationError as error:
@@ -107,8 +113,6 @@ def check(message: Inbound) -> Inbound:
                 ids.check_key(text)
         except InvalidId as error:
             raise InvalidRequest(f"{field}: {error.detail}") from None
-    if checked.payload is not UNSET:
-        jsontext.check(bytes(checked.payload))
     return checked
 
 

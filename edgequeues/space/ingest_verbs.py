@@ -65,7 +65,7 @@ class IngestVerbs(SpaceBase):
             elif isinstance(found, First):
                 taken.append(self._repeat(row, found, at))
             else:
-                taken.append(replace(taken[found], outcome="duplicate"))
+                taken.append(replace(taken[found], outcome="duplicate", position=None))
         return taken
 
     def came(self, queue: str, key: str) -> Taken | None:
@@ -147,4 +147,4 @@ def _with_keys(one: Arriving, verdict: NewEntry | Malformed) -> Fresh:
 def _taken(fresh: Fresh, made: Appended) -> Taken:
     if isinstance(fresh.verdict, Malformed):
         return Taken(made.id, "dead", "dead", error=fresh.verdict.error)
-    return Taken(made.id, "queued", "queued")
+    return Taken(made.id, "queued", "queued", position=made.position)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from edgequeues import inbound
-from edgequeues.core.errors import ConfigConflict, ConsumerNotFound
+from edgequeues.core.errors import ConfigConflict
 from edgequeues.inbound import Inbound
 from edgequeues.models import NewEntry
 from edgequeues.models_sessions import (
@@ -30,7 +30,8 @@ from edgequeues.space.deliveries import Delivery
 from edgequeues.space.ingest_verbs import IngestVerbs
 from edgequeues.space.log import Victim
 from edgequeues.space.profiles import INBOUND
-from edgequeues.space.queues import Queue, default_of
+from edgequeues.space.queues import Queue
+from edgequeues.space.work_verbs import WorkVerbs
 from edgequeues.spec.values import Arriving
 from shards.shard import grows, reads
 
@@ -38,7 +39,7 @@ ROWS = 1_000  # messages that one turn closes, takes from a worker, or removes
 SESSIONS_LOOKED_AT = 100_000  # messages that one turn counts
 
 
-class SessionVerbs(IngestVerbs):
+class SessionVerbs(IngestVerbs, WorkVerbs):
     """`queue` is a queue's id or its name, checked by the caller.
 
     Each raises QueueNotFound, and ConfigConflict for a queue that is not for sessions.
@@ -62,11 +63,8 @@ class SessionVerbs(IngestVerbs):
         taken = self.ingest(
             queue, arriving, make=INBOUND if make else None, window_ms=inbound.KEPT_MS, lasting=True
         )
-        row = self._require(queue)
         return [
-            Received(None, None)
-            if one.outcome == "duplicate"
-            else Received(one.id, log.positions(self.db, row.queue_id, [one.id])[0])
+            Received(None, None) if one.outcome == "duplicate" else Received(one.id, one.position)
             for one in taken
         ]
 
@@ -89,15 +87,12 @@ class SessionVerbs(IngestVerbs):
     def skip_head(self, queue: str, session: str) -> str | None:
         """Give up the message that a session waits for; return its id. None: there is none, or it is handed out."""
         self._settle()
-        row, consumer = self._for_sessions(queue)
+        _, consumer = self._for_sessions(queue)
         head = standings.first_of(self.db, consumer.consumer_id, session)
         if head is None or head.state == "leased":
             return None
         object_id = self._id_of(head)
-        desk = self._desk(row)
-        desk.give_up(consumer, head, "skipped", "skipped by an operator")
-        self._worked(desk)
-        self._record("skip", row, consumer=DEFAULT, id=object_id)
+        self.skip(queue, DEFAULT, object_id)
         return object_id
 
     def hurry(self, queue: str, session: str) -> str | None:
@@ -183,10 +178,7 @@ class SessionVerbs(IngestVerbs):
         row = self._require(queue)
         if not row.sessions:
             raise ConfigConflict(f"sessions: queue {row.name or row.queue_id} is not for sessions")
-        consumer = default_of(row)
-        if consumer is None:
-            raise ConsumerNotFound(f"consumer {DEFAULT} of queue {row.name or row.queue_id}")
-        return row, consumer
+        return row, self._consumer(row, DEFAULT)
 
     def _id_of(self, row: Delivery) -> str:
         entry = log.at(self.db, row.position)

@@ -26,7 +26,6 @@ from edgequeues.space.overview import Overview
 from edgequeues.space.session_verbs import SessionVerbs
 from edgequeues.space.spec_verbs import SpecVerbs
 from edgequeues.space.timed import UNREAD
-from edgequeues.space.work_verbs import WorkVerbs
 from edgequeues.space.workbench import Workbench
 
 FILLED_TOGETHER = 10  # consumers that share the entries one turn gives to new ones
@@ -38,12 +37,11 @@ class SpaceShard(
     LogVerbs,
     CallingVerbs,
     HookVerbs,
-    WorkVerbs,
+    SessionVerbs,
     Workbench,
     SpecVerbs,
     EntityVerbs,
     BlobVerbs,
-    SessionVerbs,
     Overview,
 ):
     """The queues of one space."""

@@ -82,7 +82,7 @@ BEHIND = "SELECT 1 FROM deliveries WHERE consumer_id = ? AND line = ? AND entry_
 
 
 class Heads(NamedTuple):
-    """Messages that others wait behind, and how many do. resume: not None when there are more lines to look at."""
+    """First messages of lines, each with a number of messages. resume: not None when there are more lines."""
 
     found: list[tuple[Delivery, int]]
     resume: str | None
@@ -93,44 +93,40 @@ def heads(
 ) -> Heads:
     """Of the next lines above `after`, in the order of their keys, the `limit` longest ones, the longest first.
 
+    The number is of those behind; lines without any are left out.
+
     Looks at `lines_max` lines and `rows_max` messages at most; of a line that is longer than that, no more count.
     """
     waiting: dict[str, int] = {}
     line = _next_line(db, consumer_id, after)
     while line is not None and lines_max > 0 and rows_max > 0:
-        count = len(db.execute(IN_LINE, (consumer_id, line, rows_max + 1)).fetchall())
+        count = depth(db, consumer_id, line, rows_max + 1)
         if count > 1:
             waiting[line] = count - 1
         rows_max -= count
         lines_max -= 1
         after, line = line, _next_line(db, consumer_id, line)
     longest = sorted(waiting.items(), key=lambda one: -one[1])[:limit]
-    found = [(Delivery(*db.execute(FIRST_IN, (consumer_id, key)).get), count) for key, count in longest]
+    found = [(_first_in(db, consumer_id, key), count) for key, count in longest]
     return Heads(found, None if line is None else after)
-
-
-class Lines(NamedTuple):
-    """First messages of lines, and how many each line has. resume: not None when there are more lines."""
-
-    found: list[tuple[Delivery, int]]
-    resume: str | None
 
 
 def lines(
     db: apsw.Connection, consumer_id: int, after: str | None, limit: int, *, depth_max: int, rows_max: int
-) -> Lines:
+) -> Heads:
     """The next `limit` lines above `after`, in the order of their keys.
 
-    Counts `depth_max` messages of a line at most, and stops where it has counted `rows_max` of all.
+    The number is of all in the line. Counts `depth_max` of one line at most, and stops where it has counted
+    `rows_max` of all.
     """
     found: list[tuple[Delivery, int]] = []
     line = _next_line(db, consumer_id, after)
     while line is not None and len(found) < limit and rows_max > 0:
         count = depth(db, consumer_id, line, depth_max)
-        found.append((Delivery(*db.execute(FIRST_IN, (consumer_id, line)).get), count))
+        found.append((_first_in(db, consumer_id, line), count))
         rows_max -= count
         after, line = line, _next_line(db, consumer_id, line)
-    return Lines(found, None if line is None else after)
+    return Heads(found, None if line is None else after)
 
 
 def depth(db: apsw.Connection, consumer_id: int, line: str, depth_max: int) -> int:
@@ -142,6 +138,12 @@ def first_of(db: apsw.Connection, consumer_id: int, line: str) -> Delivery | Non
     """The message that a line waits for."""
     row = db.execute(FIRST_IN, (consumer_id, line)).get
     return None if row is None else Delivery(*row)
+
+
+def _first_in(db: apsw.Connection, consumer_id: int, line: str) -> Delivery:
+    head = first_of(db, consumer_id, line)
+    assert head is not None
+    return head
 
 
 def _next_line(db: apsw.Connection, consumer_id: int, after: str | None) -> str | None:

@@ -29,6 +29,7 @@ class Taken(Struct, frozen=True):
     id: of the message; "" where it was filtered. outcome: `queued`; `dead`: not of the queue's type, see `error`;
     `filtered`; `duplicate`: it came before. state, then: `queued` and unfinished, `dead`, `replayed` as another
     message, `processed` with `result` (JSON), or `finished`, and no result was kept.
+    position: of its entry, where this made one in the queue.
     """
 
     id: str
@@ -36,6 +37,7 @@ class Taken(Struct, frozen=True):
     state: MessageState | None = None
     result: str | None = None
     error: str | None = None
+    position: int | None = None
 
 
 class QueueChange(Struct, frozen=True):

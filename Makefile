@@ -3,6 +3,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
+RUNNABLE := $(VENV)/.runnable
 STAMP := $(VENV)/.installed
 DXOS := tests/conformance/vendor/dxos
 CLOUDFLARE := tests/conformance/vendor/cloudflare
@@ -22,12 +23,16 @@ help: ## Show this list
 
 install: $(STAMP) ## Set up .venv: the pinned packages, checked against their hashes, and this one
 
-# Skipped while it is newer than what it was made from.
-$(STAMP): requirements/dev.txt pyproject.toml
+# Both are skipped while they are newer than what they were made from. What serves is a small part of what tests.
+$(RUNNABLE): requirements/run.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "edgequeues needs Python 3.11 or newer: make PYTHON=/path/to/python" >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { echo "making $(VENV)"; $(PYTHON) -m venv --clear $(VENV); }
-	$(BIN)/python -m pip install --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --require-hashes -r requirements/run.txt
 	$(BIN)/python -m pip install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(STAMP): requirements/dev.txt $(RUNNABLE)
+	$(BIN)/python -m pip install --require-hashes -r requirements/dev.txt
 	@touch $@
 
 # 428 and 314 MB. What npm may do there is in .npmrc: no scripts of packages, no lock file, which would name an index.
@@ -39,7 +44,7 @@ $(CLIENTS): %/node_modules/.installed: %/package.json %/.npmrc
 	cd $* && npm install
 	@touch $@
 
-run: install ## Serve on 127.0.0.1:8700 from ./data (DATA=dir), and print what to try with curl
+run: $(RUNNABLE) ## Serve on 127.0.0.1:8700 from ./data (DATA=dir), and print what to try with curl
 	$(BIN)/edgequeues serve --data $(DATA) --hints $(ARGS)
 
 test: install ## Run every test (ARGS="-k name" narrows)
@@ -62,12 +67,14 @@ bench: install ## Measure, and print the tables (ARGS="--help" shows what)
 	$(BIN)/edgequeues bench $(ARGS)
 
 # No header and no options in the output: they would name this machine and its package index.
-lock: install ## Pin requirements/dev.in anew into dev.txt (ARGS=--upgrade takes newer versions)
-	$(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --annotation-style line \
-		--no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links $(ARGS) \
-		--output-file requirements/dev.txt requirements/dev.in
-	sed -i -e '/^--/d' -e '/./,$$!d' -e '1i # Written by `make lock` from requirements/dev.in, exact and with hashes.' \
-		requirements/dev.txt
+PIN := $(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --annotation-style line \
+	--no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links
+
+lock: install ## Pin requirements/*.in anew (ARGS=--upgrade takes newer versions)
+	$(PIN) $(ARGS) --output-file requirements/dev.txt requirements/dev.in
+	$(PIN) --constraint requirements/dev.txt --output-file requirements/run.txt requirements/run.in
+	sed -i -e '/^--/d' -e '/./,$$!d' -e '1i # Written by `make lock`, exact and with hashes.' \
+		requirements/dev.txt requirements/run.txt
 
 clean: ## Remove .venv, Node.js packages and every cache; data stays
 	rm -rf $(VENV) $(DXOS)/node_modules $(CLOUDFLARE)/node_modules dist .bench-peers .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -6,6 +6,8 @@ import ast
 import re
 import sys
 
+import pytest
+
 from . import tree
 
 NAME = re.compile(r"^[A-Za-z0-9._-]+")
@@ -17,16 +19,35 @@ def names(lines: list[str]) -> set[str]:
     return {re.sub(r"[-_.]+", "-", match[0]).lower() for match in found if match}
 
 
-def test_dev_in_lists_exactly_what_the_project_asks_for() -> None:
-    asked = [*tree.project()["project"]["dependencies"], *tree.project()["dependency-groups"]["dev"]]
-    assert names(tree.text("requirements/dev.in").splitlines()) == names(asked)
+def listed(path: str) -> set[str]:
+    """What a file of requirements names itself."""
+    return names([line for line in tree.text(path).splitlines() if not line.startswith("-")])
 
 
-def test_dev_txt_pins_each_of_them_with_hashes() -> None:
-    pins = re.split(r"\n(?=[a-z0-9])", tree.text("requirements/dev.txt"))[1:]
+def test_what_serves_and_what_tests_is_what_the_project_asks_for() -> None:
+    project = tree.project()
+    runs = names(project["project"]["dependencies"])
+    develops = names(project["dependency-groups"]["dev"])
+    builds = {"hatchling", "editables"}  # what sets up a checkout
+    assert listed("requirements/run.in") == runs | builds
+    assert listed("requirements/dev.in") == develops - builds
+
+
+@pytest.mark.parametrize("part", ["run", "dev"])
+def test_each_of_them_is_pinned_with_hashes(part: str) -> None:
+    pins = pinned(part)
     loose = [pin.splitlines()[0] for pin in pins if "==" not in pin or "--hash=sha256:" not in pin]
     assert not loose
-    assert names(tree.text("requirements/dev.in").splitlines()) <= names(pins)
+    assert listed(f"requirements/{part}.in") <= names(pins)
+
+
+def test_what_serves_is_tested_in_the_same_versions() -> None:
+    assert {pin.split()[0] for pin in pinned("run")} <= {pin.split()[0] for pin in pinned("dev")}
+
+
+def pinned(part: str) -> list[str]:
+    """The pins of a file, each with its hashes."""
+    return re.split(r"\n(?=[a-z0-9])", tree.text(f"requirements/{part}.txt"))[1:]
 
 
 def test_what_the_product_imports_is_what_it_declares() -> None:

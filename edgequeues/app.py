@@ -23,7 +23,7 @@ from edgequeues.http.hooks import Ingress
 from edgequeues.http.hosts import Hosts, Origins
 from edgequeues.http.ingest import Doors, Twilio
 from edgequeues.http.pages import make_pages
-from edgequeues.http.server import Server
+from edgequeues.http.server import Observer, Server
 from edgequeues.http.waits import Waits
 from edgequeues.metrics import Metrics
 from edgequeues.router import Router
@@ -57,12 +57,13 @@ async def open_app(
     randomness: random.Random | None = None,
     environment: Mapping[str, str] | None = None,
     network: httpx.AsyncBaseTransport | None = None,
+    observers: Sequence[Observer] = (),
 ) -> AsyncIterator[Server]:
     """Open the data folder, made if absent, and yield the ASGI app over it; leaving drains and closes it.
 
     Defaults are those of the settings, the real clock, disk, randomness and environment; network: what media are
-    fetched over, in tests. Raises what `shards.namespace.open_namespace` raises, ControlError, SpecError for
-    specs that cannot hold, and Unprotected for a server that everybody could use.
+    fetched over, in tests. observers: told of every request. Raises what `shards.namespace.open_namespace` raises,
+    ControlError, SpecError for specs that cannot hold, and Unprotected for a server that everybody could use.
     """
     chosen = settings or Settings()
     clock, disk = clock or SystemClock(), disk or ThreadDisk()
@@ -73,11 +74,8 @@ async def open_app(
         with Control.open(data) as control:
             auth = Auth(chosen.auth, chosen.host, control, clock, insecure=chosen.insecure)
             control.never_wait()
-            router = Router(
-                namespace,
-                spaces_max=chosen.spaces_max,
-                stranger_spaces_per_minute=chosen.stranger_spaces_per_minute,
-            )
+            pace = chosen.stranger_spaces_per_minute
+            router = Router(namespace, spaces_max=chosen.spaces_max, stranger_spaces_per_minute=pace)
             allowed = _allowed(chosen, environment)
             objects = _blobs(chosen, router, data, disk, environment)
             twilio, metrics = _twilio(chosen, environment), Metrics()
@@ -96,7 +94,9 @@ async def open_app(
             ):
                 mailroom = _mailroom(chosen, router, objects, media, clock, disk, metrics)
                 doors = _doors(chosen, mailroom, clock, twilio)
-                yield _server(chosen, router, specs, executors, clock, auth, objects, doors, metrics)
+                yield _server(
+                    chosen, router, specs, executors, clock, auth, objects, doors, metrics, observers
+                )
 
 
 def _server(
@@ -109,6 +109,7 @@ def _server(
     objects: Blobs,
     doors: Doors,
     metrics: Metrics,
+    observers: Sequence[Observer],
 ) -> Server:
     waits = Waits()
     dialects = [
@@ -128,6 +129,7 @@ def _server(
         auth=auth,
         hosts=Hosts(settings.host, _names(settings)),
         origins=Origins(settings.cors_origins),
+        observers=observers,
     )
 
 

@@ -55,6 +55,7 @@ class Caller:
 
 
 OWNER = Caller(None, LOOPBACK, known=True, stranger=False)
+NOBODY = Caller((), Who("", ""), known=False, stranger=True)  # until a request was judged
 _ANYBODY = Caller(None, ANYBODY, known=False, stranger=True)
 
 

@@ -74,9 +74,9 @@ class Budget:
 class Request:
     """One request. The body arrives while it is read, once: by `body` or by `piece`.
 
-    head: as it came, where a server took it in. caller: who asks. cors: headers for the web page that asks, if one
-    does. receive: ASGI's; if it has a function `come` that returns a message which is there already, or None, then no
-    deadline is set for that. budget: what a whole body is taken from until `release`.
+    head: as it came, where a server took it in. caller: who asks. route: the one that answers. cors: headers for the
+    web page that asks, if one does. receive: ASGI's; if it has a function `come` that returns a message which is
+    there already, or None, then no deadline is set for that. budget: what a whole body is taken from until `release`.
     """
 
     __slots__ = (
@@ -92,6 +92,7 @@ class Request:
         "method",
         "params",
         "query",
+        "route",
     )
 
     def __init__(
@@ -110,6 +111,7 @@ class Request:
         self.head = Head(method, b"", b"", ())
         self.caller: Caller = OWNER
         self.cors: Headers = ()
+        self.route: Route | None = None
         self._receive = receive
         self._come: Callable[[], MutableMapping[str, Any] | None] = getattr(receive, "come", _nothing)
         self._whole = False

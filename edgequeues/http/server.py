@@ -9,7 +9,8 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
-from typing import Any
+from time import perf_counter
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 import trio
@@ -17,7 +18,7 @@ import trio
 from edgequeues.core.errors import EdgeQueuesError, InvalidRequest, MethodNotAllowed, RouteNotFound
 from edgequeues.core.grants import Verb
 from edgequeues.http import compress, hosts, params, problems
-from edgequeues.http.auth import OWNER, Auth
+from edgequeues.http.auth import NOBODY, OWNER, Auth
 from edgequeues.http.hosts import Hosts, Origins
 from edgequeues.http.problems import RequestTimeout
 from edgequeues.http.routes import (
@@ -45,13 +46,36 @@ LINGER_S = 5.0  # for a client to end a body nobody wants, before the connection
 POLICY_VIOLATION = 1008  # a WebSocket close code, RFC 6455
 SOCKET_REFUSED_S = 5.0  # before a WebSocket is refused: some clients come back at once, for ever
 
+CLIENT_GONE = 499  # what a request counts as that nobody waited for; no answer has this status
+METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
+
 log = logging.getLogger("edgequeues.http")
+
+
+class Served(NamedTuple):
+    """A request that is over. All but seconds have few values, whatever clients send.
+
+    dialect: `pages` for what no table matches. route: its template; "": none matched, or it was refused before.
+    method: OTHER for what is none. status: as answered, or CLIENT_GONE. seconds: until all of the answer was sent.
+    who: id of the caller's token, or what the audit says in its place; "": the route asked for nobody.
+    """
+
+    dialect: str
+    route: str
+    method: str
+    status: int
+    seconds: float
+    who: str
+
+
+Observer = Callable[[Served], None]
 
 
 class Server:
     """Serves dialects; the first one answers for every path that is no other's.
 
-    `waits` is shared with the handlers; `end` it when the server stops.
+    `waits` is shared with the handlers; `end` it when the server stops. observers: told of every request in the task
+    that answered it; those over WebSockets excepted.
     """
 
     def __init__(
@@ -63,10 +87,13 @@ class Server:
         auth: Auth,
         hosts: Hosts,
         origins: Origins,
+        observers: Sequence[Observer] = (),
     ) -> None:
         self.waits = waits
         self.dialects = dialects
-        self.rest = rest
+        self.rest = self._observed(rest) if observers else rest
+        self._observers = observers
+        self._dialects = {route: dialect.name for dialect in dialects for route in dialect.routes}
         self._table = Table(route for dialect in dialects for route in dialect.routes)
         self._auth = auth
         self._hosts = hosts
@@ -89,26 +116,67 @@ class Server:
     async def serve(self, head: Head, receive: Receive, out: Out) -> bool:
         """Answer one request; False: it is for `rest`, and nothing has been read or said."""
         request = Request(head.method, {}, params.EMPTY, {}, receive, self._budget)
-        request.head = head
+        request.head, request.caller = head, NOBODY
+        if not self._observers:
+            return await self._serve(request, head, out) != 0
+        began_s = perf_counter()
+        status = await self._serve(request, head, out)
+        if status:
+            self._tell(request, head, status, perf_counter() - began_s)
+        return status != 0
+
+    async def _serve(self, request: Request, head: Head, out: Out) -> int:
+        """Return the status of the answer; 0: it is for `rest`."""
         try:
             self._admit(request, head.headers)
             response = await self._answer(request, head)
         except ClientGone:
-            return True
+            return CLIENT_GONE
         except Exception as error:
             response = self._refusal(error, head)
         finally:
             request.release()  # not later: an answer may take long to be taken
         if response is None:
-            return False
+            return 0
         if type(response.body) is bytes:
             await _send_whole(request, response, response.body, out)
-            return True
+            return response.status
         try:
             await _send_stream(request, response, out)
         finally:
             request.release()  # what it read meanwhile
-        return True
+        return response.status
+
+    def _tell(self, request: Request, head: Head, status: int, seconds: float) -> None:
+        route = request.route
+        if route is not None:
+            dialect, template = self._dialects[route], route.template
+        else:
+            owner = self._owner(_path(head.target))
+            dialect, template = self.dialects[0].name if owner is None else owner.name, ""
+        method = head.method if head.method in METHODS else "OTHER"
+        served = Served(dialect, template, method, status, seconds, request.caller.who.id)
+        for observer in self._observers:
+            observer(served)
+
+    def _observed(self, rest: App) -> App:
+        """The other app, whose answers are told of too."""
+
+        async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+            status, began_s = CLIENT_GONE, perf_counter()
+
+            async def noting(message: MutableMapping[str, Any]) -> None:
+                nonlocal status
+                status = message.get("status", status)
+                await send(message)
+
+            await rest(scope, receive, noting)
+            if scope["type"] == "http":
+                method = scope["method"] if scope["method"] in METHODS else "OTHER"
+                for observer in self._observers:
+                    observer(Served("pages", "", method, status, perf_counter() - began_s, ""))
+
+        return serve
 
     def _still_may(self, request: Request, verb: Verb, where: Place) -> None:
         """Judge a request again that takes long. Raises Unauthenticated, Forbidden."""
@@ -136,6 +204,7 @@ class Server:
             response = self._refusal(MethodNotAllowed(f"{method} is not one of {methods}"), head)
             response.headers = [(b"allow", methods.encode())]
             return response
+        request.route = route
         if route.verb is not None and request.caller is not OWNER:
             request.caller.require(route.verb, *route.place(request))
         request.query = params.parse(head.query)

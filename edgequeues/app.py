@@ -22,8 +22,9 @@ from edgequeues.http.hook_body import Sources
 from edgequeues.http.hooks import Ingress
 from edgequeues.http.hosts import Hosts, Origins
 from edgequeues.http.ingest import Doors, Twilio
+from edgequeues.http.observing import NOBODY_WATCHES, Watchers
 from edgequeues.http.pages import make_pages
-from edgequeues.http.server import Observer, Server
+from edgequeues.http.server import Server
 from edgequeues.http.waits import Waits
 from edgequeues.metrics import Metrics
 from edgequeues.router import Router
@@ -57,19 +58,25 @@ async def open_app(
     randomness: random.Random | None = None,
     environment: Mapping[str, str] | None = None,
     network: httpx.AsyncBaseTransport | None = None,
-    observers: Sequence[Observer] = (),
+    watchers: Watchers = NOBODY_WATCHES,
 ) -> AsyncIterator[Server]:
     """Open the data folder, made if absent, and yield the ASGI app over it; leaving drains and closes it.
 
     Defaults are those of the settings, the real clock, disk, randomness and environment; network: what media are
-    fetched over, in tests. observers: told of every request. Raises what `shards.namespace.open_namespace` raises,
+    fetched over, in tests. watchers: of what it is asked. Raises what `shards.namespace.open_namespace` raises,
     ControlError, SpecError for specs that cannot hold, and Unprotected for a server that everybody could use.
     """
     chosen = settings or Settings()
     clock, disk = clock or SystemClock(), disk or ThreadDisk()
     environment = os.environ if environment is None else environment
     async with open_namespace(
-        SpaceShard, data, clock=clock, disk=disk, limits=limits, randomness=randomness
+        SpaceShard,
+        data,
+        clock=clock,
+        disk=disk,
+        limits=limits,
+        randomness=randomness,
+        tracer=watchers.called,
     ) as namespace:
         with Control.open(data) as control:
             auth = Auth(chosen.auth, chosen.host, control, clock, insecure=chosen.insecure)
@@ -82,21 +89,26 @@ async def open_app(
             specs = Specs(control, router, clock, allowed)
             await _apply(specs, chosen.spec, allowed)
             async with (
-                open_executors(allowed, processes=chosen.commands_processes) as executors,
-                open_runner(
-                    router,
-                    executors,
-                    processes=chosen.commands_processes,
-                    requests=chosen.commands_requests,
-                ),
+                _open_commands(chosen, allowed, router) as executors,
                 open_sweeper(objects),
                 open_media(chosen.ingest_media_hosts, network) as media,
             ):
                 mailroom = _mailroom(chosen, router, objects, media, clock, disk, metrics)
                 doors = _doors(chosen, mailroom, clock, twilio)
                 yield _server(
-                    chosen, router, specs, executors, clock, auth, objects, doors, metrics, observers
+                    chosen, router, specs, executors, clock, auth, objects, doors, metrics, watchers
                 )
+
+
+@asynccontextmanager
+async def _open_commands(settings: Settings, allowed: Allowed, router: Router) -> AsyncIterator[Executors]:
+    """What carries commands out."""
+    processes = settings.commands_processes
+    async with (
+        open_executors(allowed, processes=processes) as executors,
+        open_runner(router, executors, processes=processes, requests=settings.commands_requests),
+    ):
+        yield executors
 
 
 def _server(
@@ -109,7 +121,7 @@ def _server(
     objects: Blobs,
     doors: Doors,
     metrics: Metrics,
-    observers: Sequence[Observer],
+    watchers: Watchers,
 ) -> Server:
     waits = Waits()
     dialects = [
@@ -129,7 +141,7 @@ def _server(
         auth=auth,
         hosts=Hosts(settings.host, _names(settings)),
         origins=Origins(settings.cors_origins),
-        observers=observers,
+        watchers=watchers,
     )
 
 

@@ -87,6 +87,26 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Literal["debug", "info", "warning", "error"],
         Meta(description="What is worth a line on stderr: this and everything graver."),
     ] = "info"
+    log_format: Annotated[
+        Literal["auto", "json", "text"],
+        Meta(
+            description="How lines look: JSON, an object a line, or text. `auto`: text on a terminal, else JSON."
+        ),
+    ] = "auto"
+    log_requests: Annotated[
+        Literal["all", "errors", "off"],
+        Meta(
+            description="Which requests get a line: `all`, or those answered with 400 and above (`errors`). It tells "
+            "the route, the status, how long it took and whose token it was, never a path or a body."
+        ),
+    ] = "all"
+    tracing: Annotated[
+        bool,
+        Meta(
+            description="Send spans of requests, turns and flushes by OpenTelemetry; where to, its own variables "
+            "say, as OTEL_EXPORTER_OTLP_ENDPOINT. Needs `edgequeues[otel]`."
+        ),
+    ] = False
     connections_max: Annotated[
         int, Meta(ge=1, le=100_000, description="Connections at once; more are turned away with 503.")
     ] = 4096

@@ -12,6 +12,7 @@ import logging
 import math
 import os
 import random
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -33,6 +34,7 @@ from shards.limits import Limits
 from shards.reserve import Reserve
 from shards.shard import Shard, ring
 from shards.sqlite import check_version
+from shards.tracing import TimedTurn, Tracer
 from shards.turn import Turn, require_plain
 
 S = TypeVar("S", bound=Shard)
@@ -68,9 +70,22 @@ class Ref(Generic[S]):
             await namespace.reserve.admit()
         if namespace._closing:
             raise ShardClosed(f"shard {self.name}")
+        if namespace.tracer is not None:
+            return await self._traced(namespace.tracer, TimedTurn(verb, args, kwargs))
         turn = Turn(verb, args, kwargs)
         namespace._actor(self.name).submit(turn)
         return await turn.answer()
+
+    async def _traced(self, tracer: Tracer, turn: TimedTurn[T]) -> T:
+        asked_s, error = time.perf_counter(), None
+        try:
+            self._namespace._actor(self.name).submit(turn)
+            return await turn.answer()
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            tracer(turn.told(self.name, asked_s, error))
 
     def __repr__(self) -> str:
         return f"<Ref {self.name}>"
@@ -88,8 +103,10 @@ class Namespace(Generic[S]):
         limits: Limits,
         journal: Callable[[str], Journal],
         randomness: random.Random,
+        tracer: Tracer | None = None,
     ) -> None:
         self.folder = folder
+        self.tracer = tracer
         self.clock = clock
         self.disk = disk
         self.limits = limits
@@ -319,6 +336,7 @@ async def open_namespace(
     limits: Limits | None = None,
     journal: Callable[[str], Journal] | None = None,
     randomness: random.Random | None = None,
+    tracer: Tracer | None = None,
 ) -> AsyncIterator[Namespace[S]]:
     """Serve the shards of `folder` (made if absent) until the block ends; leaving it drains and closes them all.
 
@@ -337,6 +355,7 @@ async def open_namespace(
             limits or Limits(),
             journal or (lambda _name: cast(Journal, EmbeddedJournal())),
             randomness or random.SystemRandom(),
+            tracer,
         )
         await namespace._open()
         failed: Exception | None = None

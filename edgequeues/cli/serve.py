@@ -19,13 +19,16 @@ import click
 import trio
 
 from edgequeues.cli.session import Failure
+from edgequeues.logs import Lines, Records
 from edgequeues.settings import Settings, SettingsError
 from edgequeues.settings_sources import load, settings
+from shards.clock import SystemClock
 from shards.errors import ShardError
 from shards.limits import Limits, fit_files
 
 if TYPE_CHECKING:
     from edgequeues.http.server import Server
+    from edgequeues.http.spans import ServerSpans
 
 C = TypeVar("C", bound=Callable[..., object])
 
@@ -97,38 +100,35 @@ def serve(file: Path | None, hints: bool, **flags: object) -> None:
         chosen = load(flags=flags, environment=os.environ, file=file)
     except SettingsError as error:
         raise BadSettings(str(error)) from error
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=chosen.log_level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
-    logging.getLogger("httpx").setLevel(
-        logging.WARNING
-    )  # its other lines have whole URLs, with what is secret there
     failures: list[BaseException] = []
     try:
-        trio.run(_until_stopped, chosen, hints)
+        trio.run(_until_stopped, chosen, _log(chosen), hints)
     except* Failure as group:
         failures += _leaves(group)
     if failures:
         raise failures[0]
 
 
-async def _until_stopped(chosen: Settings, hints: bool) -> None:
+async def _until_stopped(chosen: Settings, lines: Lines, hints: bool) -> None:
     shutdown = trio.Event()
     async with trio.open_nursery() as nursery:
         await nursery.start(_heed_signals, shutdown, nursery.cancel_scope)
-        await _serve(chosen, hints, shutdown)
+        await _serve(chosen, lines, hints, shutdown)
         nursery.cancel_scope.cancel()
 
 
-async def _serve(chosen: Settings, hints: bool, shutdown: trio.Event) -> None:
+async def _serve(chosen: Settings, lines: Lines, hints: bool, shutdown: trio.Event) -> None:
     from edgequeues.app import open_app
     from edgequeues.control import ControlError
     from edgequeues.http.auth import Unprotected
+    from edgequeues.http.observing import Watchers
+    from edgequeues.http.request_log import RequestLog
     from edgequeues.spec.files import SpecError
 
-    app = open_app(Path(chosen.data), chosen, limits=_limits(chosen))
+    observers = [] if chosen.log_requests == "off" else [RequestLog(lines, chosen.log_requests)]
+    tracer = _tracer() if chosen.tracing else None
+    watchers = Watchers(observers, tracer)
+    app = open_app(Path(chosen.data), chosen, limits=_limits(chosen), watchers=watchers)
     try:
         server = await app.__aenter__()
     except OSError as error:
@@ -136,8 +136,36 @@ async def _serve(chosen: Settings, hints: bool, shutdown: trio.Event) -> None:
     except (ShardError, ControlError, Unprotected, SpecError, SettingsError) as error:
         raise Failure(str(error)) from error
     async with AsyncExitStack() as stack:
+        if tracer is not None:
+            stack.push_async_callback(trio.to_thread.run_sync, tracer.close)
         stack.push_async_exit(app)
         await _listen(server, chosen, hints, shutdown)
+
+
+def _log(chosen: Settings) -> Lines:
+    """Where the server's lines go, and those of the libraries under it."""
+    is_text = chosen.log_format == "text" or (chosen.log_format == "auto" and sys.stderr.isatty())
+    lines = Lines(
+        sys.stderr,
+        level=chosen.log_level,
+        redact=dict,
+        now_ms=SystemClock().now_ms,
+        component="server",
+        text=is_text,
+    )
+    logging.basicConfig(level=chosen.log_level.upper(), handlers=[Records(lines)])
+    logging.getLogger("httpx").setLevel(
+        logging.WARNING
+    )  # its other lines have whole URLs, with what is secret there
+    return lines
+
+
+def _tracer() -> ServerSpans:
+    try:
+        from edgequeues.http.spans import ServerSpans
+    except ImportError as error:
+        raise Failure(f"tracing: {error}; its packages come with `pip install 'edgequeues[otel]'`") from error
+    return ServerSpans("edgequeues")
 
 
 async def _listen(server: Server, chosen: Settings, hints: bool, shutdown: trio.Event) -> None:

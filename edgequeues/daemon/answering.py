@@ -10,9 +10,9 @@ import trio
 
 from edgequeues.daemon import held as holding
 from edgequeues.daemon.held import Held
-from edgequeues.daemon.logs import Log
 from edgequeues.daemon.queue import HttpQueue, Patience
 from edgequeues.daemon.wire import LEASES_MAX, Acked, Denied, QueueError, Refused
+from edgequeues.logs import Log
 
 BYTES_MAX = 1_000_000  # of one call
 

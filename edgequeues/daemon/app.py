@@ -6,7 +6,7 @@ import math
 import signal
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack
 from datetime import UTC, datetime
 from functools import partial
 from random import Random
@@ -25,16 +25,16 @@ from edgequeues.daemon.downloads import Downloads, open_downloads
 from edgequeues.daemon.graves import Graves
 from edgequeues.daemon.handlers.opening import open_handler
 from edgequeues.daemon.handlers.spec import HandlerSpec
-from edgequeues.daemon.logs import Lines, Log, Logger, logger
 from edgequeues.daemon.metrics import DaemonMetrics
 from edgequeues.daemon.outbox import outgoing, pay, queued
-from edgequeues.daemon.parts import Parts
+from edgequeues.daemon.parts import Parts, unwatched
 from edgequeues.daemon.queue import HttpQueue, Patience, open_queue
 from edgequeues.daemon.sending.sender import Providers, Sender, open_sender
 from edgequeues.daemon.settings import DaemonSettings, SettingsError
-from edgequeues.daemon.wire import Away, Consumer, Denied, QueueError, Refused
+from edgequeues.daemon.wire import Away, Consumer, Denied, Message, QueueError, Refused
 from edgequeues.events import check, redaction
 from edgequeues.events.event import BlobRef, SwitchboardEvent
+from edgequeues.logs import Lines, Log, Logger, logger
 
 LOOK_S = 10.0  # between looks for the outbox, while the service is away
 
@@ -117,8 +117,22 @@ async def _assemble(
         metrics=metrics,
         now_ms=_now_ms,
         graves=await _graves(stack, settings, name, log),
+        attempting=_attempting(stack, name) if settings.tracing else unwatched,
     )
     return parts, outbox, name
+
+
+def _attempting(stack: AsyncExitStack, queue: str) -> Callable[[Message], AbstractContextManager[None]]:
+    """Spans of handlers. Raises SettingsError."""
+    try:
+        from edgequeues.otel import Spans
+    except ImportError as error:
+        raise SettingsError(
+            f"TRACING: {error}; its packages come with `pip install 'edgequeues[otel]'`"
+        ) from error
+    spans = Spans("edgequeues-daemon")
+    stack.push_async_callback(trio.to_thread.run_sync, spans.close)
+    return lambda message: spans.handling(queue, message.id, message.attempts, message.metadata)
 
 
 def _serve(stack: AsyncExitStack, metrics: DaemonMetrics, port: int) -> int:

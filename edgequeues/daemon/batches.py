@@ -284,7 +284,8 @@ class Batches:
         """Run the handler, for as long as it may take. Raises TryAgain, and whatever it raises."""
         began_s = trio.current_time()
         try:
-            return await worker.handle(event, self._parts.context(event, held.message.attempts))
+            with self._parts.attempting(held.message):
+                return await worker.handle(event, self._parts.context(event, held.message.attempts))
         finally:
             took_s = trio.current_time() - began_s
             held.took_ms = round(took_s * 1000)

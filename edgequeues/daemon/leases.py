@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import trio
 
 from edgequeues.daemon.held import Held
-from edgequeues.daemon.logs import Log
 from edgequeues.daemon.queue import HttpQueue
 from edgequeues.daemon.wire import LEASES_MAX, QueueError, Refused
+from edgequeues.logs import Log
 
 BEATS = 3  # in the life of a lease
 AGAIN_S = 1.0  # after an extension that failed

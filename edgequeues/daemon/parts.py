@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from random import Random
 from typing import Any, Protocol
 
@@ -11,10 +12,11 @@ from msgspec import Struct
 
 from edgequeues.daemon.contract import Context, Handler, Reply
 from edgequeues.daemon.graves import Graves
-from edgequeues.daemon.logs import Log
 from edgequeues.daemon.metrics import DaemonMetrics
 from edgequeues.daemon.queue import HttpQueue, Patience
+from edgequeues.daemon.wire import Message
 from edgequeues.events.event import SwitchboardEvent
+from edgequeues.logs import Log
 
 
 class Replies(Protocol):
@@ -32,12 +34,17 @@ class Replies(Protocol):
         """Be told that the outbox, which has this id, has got something."""
 
 
+def unwatched(_: Message) -> AbstractContextManager[None]:
+    """Nobody wants to know."""
+    return nullcontext()
+
+
 class Parts(Struct, frozen=True, kw_only=True):
     """What the loop works with.
 
     read: makes an event of a body; whatever it raises says that it is malformed. context: for an event and the number
     of its attempt. redact: takes personal data out of an error. graves: where dead letters are pushed on services
-    that take no word for them.
+    that take no word for them. attempting: around a handler that works on a message.
     """
 
     queue: HttpQueue
@@ -52,3 +59,4 @@ class Parts(Struct, frozen=True, kw_only=True):
     graves: Graves | None = None
     patience: Patience = Patience()
     chance: Random = msgspec.field(default_factory=Random)
+    attempting: Callable[[Message], AbstractContextManager[None]] = unwatched

@@ -96,6 +96,13 @@ class DaemonSettings(Struct, frozen=True, kw_only=True):
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Meta(description="The least that is logged.")
     ] = "info"
+    tracing: Annotated[
+        bool,
+        Meta(
+            description="Send a span of each attempt by OpenTelemetry, in the trace that its message carries; where "
+            "to, OTEL_EXPORTER_OTLP_ENDPOINT says. Needs `edgequeues[otel]`."
+        ),
+    ] = False
     metrics_enable: Annotated[bool, Meta(description="Serve metrics on 127.0.0.1.")] = False
     metrics_port: Annotated[int, Meta(ge=0, le=65_535, description="Port of the metrics; 0: a free one.")] = (
         9464

@@ -32,6 +32,7 @@ from edgequeues.metrics import Metrics
 from edgequeues.models import Backlog, NewEntry
 from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
+from edgequeues.tracing import marked
 
 HEADER = b"edgequeues-queue"
 FORMAT = b"x-msg-fmt"
@@ -67,7 +68,7 @@ def dialect(router: Router, counted: Metrics) -> Dialect:
     async def push(request: Request, entries: list[NewEntry]) -> Response:
         dxn = address(request)
         space, may_make = await for_push(router, request, dxn)
-        backlog = await space.call(turns.push, dxn.queue, entries, make=may_make)
+        backlog = await space.call(turns.push, dxn.queue, marked(entries), make=may_make)
         return Response(codec.encode({"metadata": {"metrics": _metrics(backlog)}}))
 
     async def metrics(request: Request) -> Response:

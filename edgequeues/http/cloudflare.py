@@ -28,6 +28,7 @@ from edgequeues.models import PULL_MAX
 from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
 from edgequeues.space.watched import by
+from edgequeues.tracing import marked
 from shards.namespace import Ref
 
 ACCOUNT = "/client/v4/accounts/{space}"
@@ -205,13 +206,13 @@ def _messages(account: _Account) -> list[Route]:
         """Append a message."""
         entry = read.message(await body(request), wire)
         space, queue = await account.space(request)
-        return show.ok(show.pushed(await space.call(turns.push, queue, [entry]), wire))
+        return show.ok(show.pushed(await space.call(turns.push, queue, marked([entry])), wire))
 
     async def bulk_push(request: Request) -> Response:
         """Append up to a hundred messages, all or none."""
         entries = read.messages(await body(request), wire)
         space, queue = await account.space(request)
-        return show.ok(show.pushed(await space.call(turns.push, queue, entries), wire))
+        return show.ok(show.pushed(await space.call(turns.push, queue, marked(entries)), wire))
 
     async def pull(request: Request) -> Response:
         """Lease messages; an empty queue answers at once."""

@@ -10,6 +10,8 @@ import base64
 import logging
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from edgequeues.core import jsontext, signatures
 from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import (
@@ -35,6 +37,7 @@ from edgequeues.spec.hook_targets import CommandHook, Delivered, QueueHook
 from edgequeues.spec.hooks import Call, Hook, digest_of
 from edgequeues.spec.values import Taken
 from edgequeues.specs import Specs
+from edgequeues.tracing import mark
 from edgequeues.workers.executors import Executors
 from shards.clock import Clock
 
@@ -190,7 +193,8 @@ async def _ingest(ingress: Ingress, hook: QueueHook, messages: list[Delivered]) 
         return []
     try:
         space = await ingress.router.require(Dxn(space=hook.space, queue=hook.queue))
-        return await space.call(SpaceShard.ingest, hook.queue, [one.arriving for one in messages])
+        arriving = [replace(one.arriving, entry=mark(one.arriving.entry)) for one in messages]
+        return await space.call(SpaceShard.ingest, hook.queue, arriving)
     except QueueNotFound as error:
         # A spec that is being changed, or a folder that was put back in part. Its sender can do nothing about it.
         raise NotReady(f"webhook {hook.name}: {error.detail}") from error

@@ -31,6 +31,7 @@ from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
 from edgequeues.space.watched import by
 from edgequeues.specs import Specs
+from edgequeues.tracing import marked
 from shards.namespace import Ref
 
 CONFIG_BYTES_MAX = 64 * 1024
@@ -73,7 +74,7 @@ def _writing(router: Router, waits: Waits, body_bytes_max: int) -> list[Route]:
             return _taken_in(request, space, dxn.queue, actor)
         entries = envelope.entries(await request.body(body_bytes_max))
         space = await router.make(dxn, stranger=request.caller.stranger)
-        return Response(codec.encode(await space.call(SpaceShard.append, dxn.queue, entries, actor)))
+        return Response(codec.encode(await space.call(SpaceShard.append, dxn.queue, marked(entries), actor)))
 
     async def delete(request: Request) -> Response:
         """An object, objects by id, or a range; what is not there counts 0."""
@@ -197,7 +198,7 @@ def _settings(router: Router, waits: Waits) -> list[Route]:
 
 def _taken_in(request: Request, space: Ref[SpaceShard], queue: str, actor: str | None) -> Response:
     async def append(entries: Sequence[NewEntry]) -> AppendAnswer:
-        return await space.call(SpaceShard.append, queue, entries, actor)
+        return await space.call(SpaceShard.append, queue, marked(entries), actor)
 
     intake = Intake(request, append)
     return Response(intake.answers(), media=NDJSON.encode(), beside=intake.run, compress=False)

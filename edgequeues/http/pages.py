@@ -9,7 +9,7 @@ from quart_trio import QuartTrio
 
 from edgequeues.core.errors import InvalidRequest, MethodNotAllowed, RouteNotFound
 from edgequeues.http import problems
-from edgequeues.http.server import App
+from edgequeues.http.routes import App
 
 ROUTES = (
     ("POST /v1/<q>", "append entries"),

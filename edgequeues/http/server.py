@@ -6,22 +6,23 @@ What no table matches goes to another ASGI app (pages for people). Nothing here 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 import trio
 
 from edgequeues.core.errors import EdgeQueuesError, InvalidRequest, MethodNotAllowed, RouteNotFound
 from edgequeues.core.grants import Verb
-from edgequeues.http import compress, hosts, params, problems
+from edgequeues.http import compress, hosts, observing, params, problems
 from edgequeues.http.auth import NOBODY, OWNER, Auth
 from edgequeues.http.hosts import Hosts, Origins
+from edgequeues.http.observing import CLIENT_GONE, NOBODY_WATCHES, Served, Watchers
 from edgequeues.http.problems import RequestTimeout
 from edgequeues.http.routes import (
+    App,
     Budget,
     ClientGone,
     Dialect,
@@ -33,49 +34,26 @@ from edgequeues.http.routes import (
     Request,
     Response,
     Route,
+    Scope,
     Send,
     Socket,
 )
 from edgequeues.http.table import Table
 from edgequeues.http.waits import Waits
 
-Scope = MutableMapping[str, Any]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
 LINGER_S = 5.0  # for a client to end a body nobody wants, before the connection is closed under it
 POLICY_VIOLATION = 1008  # a WebSocket close code, RFC 6455
 SOCKET_REFUSED_S = 5.0  # before a WebSocket is refused: some clients come back at once, for ever
 
-CLIENT_GONE = 499  # what a request counts as that nobody waited for; no answer has this status
-METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 
 log = logging.getLogger("edgequeues.http")
-
-
-class Served(NamedTuple):
-    """A request that is over. All but seconds have few values, whatever clients send.
-
-    dialect: `pages` for what no table matches. route: its template; "": none matched, or it was refused before.
-    method: OTHER for what is none. status: as answered, or CLIENT_GONE. seconds: until all of the answer was sent.
-    who: id of the caller's token, or what the audit says in its place; "": the route asked for nobody.
-    """
-
-    dialect: str
-    route: str
-    method: str
-    status: int
-    seconds: float
-    who: str
-
-
-Observer = Callable[[Served], None]
 
 
 class Server:
     """Serves dialects; the first one answers for every path that is no other's.
 
-    `waits` is shared with the handlers; `end` it when the server stops. observers: told of every request in the task
-    that answered it; those over WebSockets excepted.
+    `waits` is shared with the handlers; `end` it when the server stops. watchers: of every
+    request, in the task that answers it; those over WebSockets excepted.
     """
 
     def __init__(
@@ -87,12 +65,13 @@ class Server:
         auth: Auth,
         hosts: Hosts,
         origins: Origins,
-        observers: Sequence[Observer] = (),
+        watchers: Watchers = NOBODY_WATCHES,
     ) -> None:
         self.waits = waits
         self.dialects = dialects
-        self.rest = self._observed(rest) if observers else rest
-        self._observers = observers
+        self.rest = observing.observed(rest, watchers.observers)
+        self._observers = watchers.all
+        self._tracer = watchers.tracer
         self._dialects = {route: dialect.name for dialect in dialects for route in dialect.routes}
         self._table = Table(route for dialect in dialects for route in dialect.routes)
         self._auth = auth
@@ -117,35 +96,38 @@ class Server:
         """Answer one request; False: it is for `rest`, and nothing has been read or said."""
         request = Request(head.method, {}, params.EMPTY, {}, receive, self._budget)
         request.head, request.caller = head, NOBODY
-        if not self._observers:
-            return await self._serve(request, head, out) != 0
-        began_s = perf_counter()
-        status = await self._serve(request, head, out)
-        if status:
-            self._tell(request, head, status, perf_counter() - began_s)
-        return status != 0
+        if self._tracer is None:
+            return await self._serve(request, head, out)
+        with self._tracer.request(head):
+            return await self._serve(request, head, out)
 
-    async def _serve(self, request: Request, head: Head, out: Out) -> int:
-        """Return the status of the answer; 0: it is for `rest`."""
+    async def _serve(self, request: Request, head: Head, out: Out) -> bool:
+        began_s, status = perf_counter(), CLIENT_GONE
         try:
-            self._admit(request, head.headers)
-            response = await self._answer(request, head)
-        except ClientGone:
-            return CLIENT_GONE
-        except Exception as error:
-            response = self._refusal(error, head)
+            try:
+                self._admit(request, head.headers)
+                response = await self._answer(request, head)
+            except ClientGone:
+                return True
+            except Exception as error:
+                response = self._refusal(error, head)
+            finally:
+                request.release()  # not later: an answer may take long to be taken
+            if response is None:
+                status = 0
+                return False
+            status = response.status
+            if type(response.body) is bytes:
+                await _send_whole(request, response, response.body, out)
+                return True
+            try:
+                await _send_stream(request, response, out)
+            finally:
+                request.release()  # what it read meanwhile
+            return True
         finally:
-            request.release()  # not later: an answer may take long to be taken
-        if response is None:
-            return 0
-        if type(response.body) is bytes:
-            await _send_whole(request, response, response.body, out)
-            return response.status
-        try:
-            await _send_stream(request, response, out)
-        finally:
-            request.release()  # what it read meanwhile
-        return response.status
+            if status and self._observers:
+                self._tell(request, head, status, perf_counter() - began_s)
 
     def _tell(self, request: Request, head: Head, status: int, seconds: float) -> None:
         route = request.route
@@ -154,29 +136,10 @@ class Server:
         else:
             owner = self._owner(_path(head.target))
             dialect, template = self.dialects[0].name if owner is None else owner.name, ""
-        method = head.method if head.method in METHODS else "OTHER"
-        served = Served(dialect, template, method, status, seconds, request.caller.who.id)
+        who = request.caller.who.id
+        served = Served(dialect, template, observing.method(head.method), status, seconds, who)
         for observer in self._observers:
             observer(served)
-
-    def _observed(self, rest: App) -> App:
-        """The other app, whose answers are told of too."""
-
-        async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-            status, began_s = CLIENT_GONE, perf_counter()
-
-            async def noting(message: MutableMapping[str, Any]) -> None:
-                nonlocal status
-                status = message.get("status", status)
-                await send(message)
-
-            await rest(scope, receive, noting)
-            if scope["type"] == "http":
-                method = scope["method"] if scope["method"] in METHODS else "OTHER"
-                for observer in self._observers:
-                    observer(Served("pages", "", method, status, perf_counter() - began_s, ""))
-
-        return serve
 
     def _still_may(self, request: Request, verb: Verb, where: Place) -> None:
         """Judge a request again that takes long. Raises Unauthenticated, Forbidden."""

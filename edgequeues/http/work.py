@@ -20,6 +20,7 @@ from edgequeues.models import ENTRIES_MAX, Pulled, Verdict
 from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
 from edgequeues.space.watched import by
+from edgequeues.tracing import marked
 from shards.hub import Watch
 from shards.namespace import Ref
 
@@ -45,7 +46,7 @@ def _working(router: Router, waits: Waits, body_bytes_max: int) -> list[Route]:
         dxn = _queue(request)
         entries = envelope.entries(await json_body(request, body_bytes_max))
         space, may_make = await for_push(router, request, dxn)
-        answer = await space.call(SpaceShard.push, dxn.queue, entries, make=may_make)
+        answer = await space.call(SpaceShard.push, dxn.queue, marked(entries), make=may_make)
         return Response(codec.encode(answer))
 
     async def pull(request: Request) -> Response:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import apsw
 
+from edgequeues import tracing
 from edgequeues.core.errors import IdempotencyMismatch, InvalidRequest
 from edgequeues.models import Appended, NewEntry
 
@@ -138,5 +139,12 @@ def first(entry: NewEntry, made: Appended) -> First:
 
 
 def _digest(entry: NewEntry) -> bytes:
-    parts = (entry.object_id, entry.type, entry.key, entry.headers, entry.content_type, entry.data)
+    parts = (
+        entry.object_id,
+        entry.type,
+        entry.key,
+        tracing.unmarked(entry.headers),
+        entry.content_type,
+        entry.data,
+    )
     return blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).digest()

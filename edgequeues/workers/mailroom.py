@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 import trio
+from msgspec.structs import replace
 
 from edgequeues.blobs.about import BUCKET, About, Blob
 from edgequeues.core import forms, jsontext, times
@@ -45,6 +46,7 @@ from edgequeues.space.profiles import SWITCHBOARD
 from edgequeues.space.shard import SpaceShard
 from edgequeues.spec.judging import WORDS
 from edgequeues.spec.values import Arriving, Taken
+from edgequeues.tracing import mark
 from edgequeues.workers.blobs import Blobs
 from edgequeues.workers.media import Account, Media
 from shards.clock import Clock
@@ -201,7 +203,7 @@ class Mailroom:
         """Raises QueuePublishFailed, and InvalidMessage for a fault where nothing is buried."""
         with _told_as(QueuePublishFailed, *((InvalidMessage,) if arriving.fault else ())):
             space = await self._router.make(Dxn(*self.inbox))
-            call = [arriving]
+            call = [replace(arriving, entry=mark(arriving.entry))]
             try:
                 [taken] = await space.call(
                     SpaceShard.ingest, self.inbox.queue, call, make=SWITCHBOARD, window_ms=WINDOW_MS

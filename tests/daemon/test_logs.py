@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from edgequeues.daemon import logs
-from edgequeues.daemon.logs import Log, Logger, logger
+from edgequeues import logs
 from edgequeues.daemon.memory import Memory
 from edgequeues.daemon.metrics import DaemonMetrics
+from edgequeues.logs import Log, Logger, logger
 
 from .working import Lines
 

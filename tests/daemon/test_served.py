@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -10,7 +11,9 @@ import pytest
 import trio
 
 from edgequeues.daemon.contract import Context
+from edgequeues.daemon.wire import Message
 from edgequeues.events.event import SwitchboardEvent
+from edgequeues.tracing import carrying
 
 from .served import Served, serving
 from .working import drain, event, running
@@ -118,3 +121,23 @@ async def test_cd_s04_an_ack_that_is_lost_leads_to_no_second_run(served: Served)
         await trio.sleep(60)
         assert one.handled.began == [1]
     assert (await served.inbox.count(), await served.errors(), lost) == (0, [], [])
+
+
+async def test_what_is_around_an_attempt_sees_what_its_message_carries_and_how_it_ends(
+    served: Served,
+) -> None:
+    seen: list[tuple[int, str | None, str]] = []
+
+    @contextmanager
+    def attempting(message: Message) -> Iterator[None]:
+        try:
+            yield
+        except ValueError as error:
+            seen.append((message.attempts, message.metadata.get("traceparent"), str(error)))
+            raise
+
+    with carrying({"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}):
+        await served.inbox.push(event(1))
+    async with running(served.transport, fails, **served.rules(attempting=attempting)):
+        await trio.sleep(10)
+    assert seen == [(1, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "no such order")]

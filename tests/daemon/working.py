@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any, cast
 
 import httpx
@@ -15,12 +15,12 @@ from edgequeues.daemon import wire
 from edgequeues.daemon.batches import Batches
 from edgequeues.daemon.contract import Context, Reply, Result
 from edgequeues.daemon.graves import Graves
-from edgequeues.daemon.logs import Log
 from edgequeues.daemon.metrics import DaemonMetrics
-from edgequeues.daemon.parts import Parts
+from edgequeues.daemon.parts import Parts, unwatched
 from edgequeues.daemon.queue import Patience, open_queue
 from edgequeues.daemon.settings import DaemonSettings
 from edgequeues.events.event import SwitchboardEvent
+from edgequeues.logs import Log
 
 from .service import DEAD_URL, URL, Over
 
@@ -139,6 +139,7 @@ async def daemon(
     dead: bool = False,
     broken_log: bool = False,
     chance: int = 1,
+    attempting: Callable[[wire.Message], AbstractContextManager[None]] = unwatched,
     **settings: Any,
 ) -> AsyncIterator[Daemon]:
     """A loop that is not started.
@@ -168,6 +169,7 @@ async def daemon(
             else None,
             patience=patience,
             chance=dice,
+            attempting=attempting,
         )
         yield Daemon(Batches(parts, rules), handled, lines, metrics)
 

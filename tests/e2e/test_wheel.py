@@ -85,7 +85,7 @@ def test_a_wheel_alone_serves_consumes_and_shows_its_dashboard(program: Path, tm
         inbox = f"{url}{QUEUES}/{made['queue_id']}"
         ask(f"{inbox}/consumers", {"type": "http_pull", "settings": {"max_retries": 9}})
         ask(f"{inbox}/messages", {"body": event(1)})
-        consume = [program, "consume", "--handler", "shop:handle"]
+        consume: list[str | Path] = [program, "consume", "--handler", "shop:handle"]
         with running(*consume, cwd=tmp_path, QUEUE_HTTP_ENDPOINT=inbox, PYTHONPATH=str(tmp_path)):
             until_there(tmp_path / "trace")
 

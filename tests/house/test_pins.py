@@ -10,6 +10,7 @@ import pytest
 
 from . import tree
 
+IMPORTED_OF = {"opentelemetry": "opentelemetry-sdk"}  # packages whose modules are called otherwise
 NAME = re.compile(r"^[A-Za-z0-9._-]+")
 
 
@@ -58,6 +59,9 @@ def test_what_the_product_imports_is_what_it_declares() -> None:
                 imported |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
                 imported.add(node.module.split(".")[0])
+    imported = {IMPORTED_OF.get(name, name) for name in imported}
     foreign = names([name for name in imported - sys.stdlib_module_names if name not in tree.PACKAGES])
-    declared = names(tree.project()["project"]["dependencies"])
+    project = tree.project()["project"]
+    extras = [name for extra in project["optional-dependencies"].values() for name in extra]
+    declared = names([*project["dependencies"], *extras])
     assert foreign <= declared, "imported but not declared: " + ", ".join(sorted(foreign - declared))

@@ -11,7 +11,7 @@ from typing import Any
 
 import trio
 
-from edgequeues.http.server import App
+from edgequeues.http.routes import App
 
 Pairs = list[tuple[bytes, bytes]]
 HOST = (b"host", b"localhost:8700")

@@ -17,8 +17,8 @@ import pytest
 import trio
 
 from edgequeues.http.listen import DEADLINES, Front
-from edgequeues.http.routes import Head, Out, Receive, Send
-from edgequeues.http.server import App, Scope, Server
+from edgequeues.http.routes import App, Head, Out, Receive, Scope, Send
+from edgequeues.http.server import Server
 
 FrontName = Literal["app", "lane", "hypercorn"]  # app: none, the app is called directly
 FRONTS: tuple[FrontName, ...] = get_args(FrontName)

@@ -16,8 +16,8 @@ from edgequeues.http import problems
 from edgequeues.http.auth import Auth
 from edgequeues.http.hosts import Hosts, Origins
 from edgequeues.http.listen import DEADLINES, Front
-from edgequeues.http.routes import Dialect, Head, Out, Receive, Request, Response, Route, Send
-from edgequeues.http.server import Scope, Server
+from edgequeues.http.routes import Dialect, Head, Out, Receive, Request, Response, Route, Scope, Send
+from edgequeues.http.server import Server
 from edgequeues.http.waits import Waits
 from shards.clock import SystemClock
 

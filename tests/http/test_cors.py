@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from edgequeues.http.routes import Receive, Send
-from edgequeues.http.server import Scope
+from edgequeues.http.routes import Receive, Scope, Send
 
 from .asgi import Client, Pairs, Reply
 from .dxos_queue import Queue, body, note

@@ -9,8 +9,8 @@ from edgequeues.control import Control
 from edgequeues.http.auth import Auth
 from edgequeues.http.hosts import Hosts, Origins
 from edgequeues.http.listen import DEADLINES, Front
-from edgequeues.http.routes import Receive, Send
-from edgequeues.http.server import Scope, Server
+from edgequeues.http.routes import Receive, Scope, Send
+from edgequeues.http.server import Server
 from edgequeues.http.waits import Waits
 from shards.clock import SystemClock
 from tests.e2e.local import UPGRADE, frame, head

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from edgequeues.app import open_app
-from edgequeues.http.server import CLIENT_GONE, Served
+from edgequeues.http.observing import CLIENT_GONE, Served, Watchers
 from shards.testing import InlineDisk, TrioClock
 
 from .asgi import Client
@@ -32,7 +32,7 @@ async def client(
         clock=clock,
         disk=InlineDisk(),
         randomness=random.Random(1),
-        observers=[seen.append],
+        watchers=Watchers([seen.append]),
     )
     async with opened as app:
         yield Client(behind(front, app))

@@ -15,6 +15,7 @@ from edgequeues.blobs.store import BlobStore
 from edgequeues.control import Control
 from edgequeues.core.errors import EdgeQueuesError
 from edgequeues.core.signatures import verifier
+from edgequeues.dashboard.views import make_pages
 from edgequeues.http import admin, binding, blobs, cloudflare, dxos, hooks, ingest, native
 from edgequeues.http.auth import Auth
 from edgequeues.http.cloudflare_codec import Wire
@@ -23,7 +24,6 @@ from edgequeues.http.hooks import Ingress
 from edgequeues.http.hosts import Hosts, Origins
 from edgequeues.http.ingest import Doors, Twilio
 from edgequeues.http.observing import NOBODY_WATCHES, Watchers
-from edgequeues.http.pages import make_pages
 from edgequeues.http.server import Server
 from edgequeues.http.waits import Waits
 from edgequeues.metrics import Metrics

@@ -5,9 +5,12 @@ from __future__ import annotations
 from html import escape
 from typing import Any, cast
 
+from quart import request
 from quart_trio import QuartTrio
 
 from edgequeues.core.errors import InvalidRequest, MethodNotAllowed, RouteNotFound
+from edgequeues.dashboard import files
+from edgequeues.dashboard.files import SHELL, File
 from edgequeues.http import problems
 from edgequeues.http.routes import App
 
@@ -20,11 +23,16 @@ ROUTES = (
     ("GET /v1/<q>/stats", "counts"),
     ("/spaces/<tag>/<space>/queue/<queue>", "the same queues for DXOS clients"),
 )
-LINKS = (("/v1/spaces", "spaces"), ("/healthz", "is it alive"), ("/readyz", "does it take work"))
+LINKS = (
+    ("/ui", "the dashboard"),
+    ("/v1/spaces", "spaces"),
+    ("/healthz", "is it alive"),
+    ("/readyz", "does it take work"),
+)
 
 PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>edgequeues</title>
-<style>body{{font:16px/1.5 system-ui,sans-serif;max-width:44em;margin:3em auto;padding:0 1em}}</style>
+<meta name="viewport" content="width=device-width">
 <h1>edgequeues</h1>
 <p>A durable queue server: each space is one SQLite file, and what it has confirmed is on disk.
 <code>&lt;q&gt;</code> is the address of a queue, <code>dxn:queue:&lt;space&gt;:&lt;queue&gt;</code>.</p>
@@ -33,6 +41,19 @@ PAGE = """<!doctype html>
 </html>
 """
 
+# Scripts and styles come as files of this server and from nowhere else; nothing written into a page ever runs.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+GUARDS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
 
 Answer = tuple[bytes, int, dict[str, str]]
 
@@ -40,14 +61,30 @@ Answer = tuple[bytes, int, dict[str, str]]
 def make_pages() -> App:
     """Build the app for people."""
     app = QuartTrio(__name__, static_folder=None)
+    app.url_map.merge_slashes = False  # a path is what it is, or it is none
     routes = "".join(f"<li><code>{escape(route)}</code>: {what}</li>" for route, what in ROUTES)
     links = " &middot; ".join(f'<a href="{path}">{what}</a>' for path, what in LINKS)
     page = PAGE.format(routes=routes, links=links).encode()
+    there_are = files.load()
 
     @app.get("/")
     async def index() -> Answer:
         """Say what this is."""
-        return page, 200, {"content-type": "text/html; charset=utf-8"}
+        return page, 200, {**GUARDS, "content-type": "text/html; charset=utf-8"}
+
+    @app.get("/ui")
+    @app.get("/ui/")
+    async def shell() -> Answer:
+        """The dashboard, whose every page is this one."""
+        return _file(there_are[SHELL])
+
+    @app.get("/ui/static/<path:name>")
+    async def static(name: str) -> Answer:
+        """A script, a style, a picture."""
+        found = there_are.get(name)
+        if found is None:
+            raise RouteNotFound(f"/ui/static/{name}"[:200])
+        return _file(found)
 
     @app.errorhandler(Exception)
     async def refuse(error: Exception) -> Answer:
@@ -56,9 +93,17 @@ def make_pages() -> App:
     return cast(App, cast(Any, app))  # the same thing, said by other types
 
 
+def _file(found: File) -> Answer:
+    """A browser keeps it, and asks each time whether it is still that: a new version shows at once."""
+    headers = {**GUARDS, "content-type": found.media, "etag": found.etag, "cache-control": "no-cache"}
+    if found.etag in request.headers.get("if-none-match", ""):
+        return b"", 304, headers
+    return found.content, 200, headers
+
+
 def _problem(error: Exception) -> Answer:
     """What the framework refuses carries a status as `code`; what does not is a bug in a page."""
-    found, headers = error, {"content-type": problems.MEDIA.decode()}
+    found, headers = error, {**GUARDS, "content-type": problems.MEDIA.decode()}
     status = getattr(error, "code", None)
     if status == 404:
         found = RouteNotFound()

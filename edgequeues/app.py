@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -25,6 +26,7 @@ from edgequeues.http.hosts import Hosts, Origins
 from edgequeues.http.ingest import Doors, Twilio
 from edgequeues.http.observing import NOBODY_WATCHES, Watchers
 from edgequeues.http.server import Server
+from edgequeues.http.signins import SignIns
 from edgequeues.http.waits import Waits
 from edgequeues.metrics import Metrics
 from edgequeues.router import Router
@@ -79,7 +81,7 @@ async def open_app(
         tracer=watchers.called,
     ) as namespace:
         with Control.open(data) as control:
-            auth = Auth(chosen.auth, chosen.host, control, clock, insecure=chosen.insecure)
+            auth = _auth(chosen, control, clock)
             control.never_wait()
             pace = chosen.stranger_spaces_per_minute
             router = Router(namespace, spaces_max=chosen.spaces_max, stranger_spaces_per_minute=pace)
@@ -136,13 +138,20 @@ def _server(
     ]
     return Server(
         dialects,
-        make_pages(),
+        make_pages(auth),
         waits,
         auth=auth,
         hosts=Hosts(settings.host, _names(settings)),
         origins=Origins(settings.cors_origins),
         watchers=watchers,
     )
+
+
+def _auth(settings: Settings, control: Control, clock: Clock) -> Auth:
+    """Who judges callers. Raises Unprotected, ControlError."""
+    secure = _outside(settings).startswith("https:")
+    signins = SignIns(lambda: secrets.token_urlsafe(32), secure=secure)
+    return Auth(settings.auth, settings.host, control, clock, insecure=settings.insecure, signins=signins)
 
 
 def _names(settings: Settings) -> list[str]:

@@ -122,6 +122,11 @@ class Access:
             return None
         return token
 
+    def holding(self, token_id: str, now_ms: int) -> Token | None:
+        """The token of this id; None: there is none, or none any more."""
+        token = self._by_id.get(token_id)
+        return token if token is not None and token.holds(now_ms) else None
+
     def anonymous(self, now_ms: int) -> tuple[Grant, ...]:
         """What everybody may do without a token."""
         return tuple(one.grant for one in self._anonymous if one.holds(now_ms))

@@ -8,12 +8,13 @@ from typing import Literal
 
 import trio
 
-from edgequeues.control import Control, ControlError
+from edgequeues.control import Control, ControlError, Token
 from edgequeues.core.grants import Grant, Verb
 from edgequeues.core.hostnames import bare, is_loopback
 from edgequeues.core.who import ANYBODY, LOOPBACK, Who
 from edgequeues.http import codec
 from edgequeues.http.problems import Forbidden, Unauthenticated
+from edgequeues.http.signins import SignIns
 from shards.clock import Clock
 
 Mode = Literal["auto", "required", "off"]
@@ -26,6 +27,7 @@ LOOK_S = 0.5  # between looks at the file: what was made or revoked counts withi
 log = logging.getLogger("edgequeues.http")
 
 _BEARER = b"bearer "
+_NO_TOKEN = "the token is unknown, revoked or expired"
 
 
 class Caller:
@@ -72,12 +74,20 @@ class Unprotected(Exception):
 class Auth:
     """Judges requests by what `control` says, which may change at any time.
 
-    host: where the server listens. Raises Unprotected, ControlError.
+    host: where the server listens. signins: of browsers; None: nobody can sign in. Raises Unprotected, ControlError.
     """
 
     def __init__(
-        self, mode: Mode, host: str, control: Control, clock: Clock, *, insecure: bool = False
+        self,
+        mode: Mode,
+        host: str,
+        control: Control,
+        clock: Clock,
+        *,
+        insecure: bool = False,
+        signins: SignIns | None = None,
     ) -> None:
+        self._signins = signins
         self._mode = mode
         self._control = control
         self._clock = clock
@@ -89,24 +99,89 @@ class Auth:
         if self._exposure == "exposed" and (mode == "off" or (mode == "auto" and not self._access.exists)):
             raise Unprotected(host)
 
-    def caller(self, headers: Mapping[bytes, bytes]) -> Caller:
-        """Return who sent these headers. Raises Unauthenticated for a token that is none, and where one is needed."""
-        if trio.current_time() >= self._look_at:
-            self._look()
-        if not self._needs_token(headers):
+    def caller(self, headers: Mapping[bytes, bytes], method: str = "GET") -> Caller:
+        """Return who sent these headers, with a token or signed in; where there are both, the token counts.
+
+        Raises Unauthenticated for a token that is none, and where one is needed; ForbiddenOrigin for a web page that
+        has a browser use the sign-in of another.
+        """
+        if not self.needs_token(headers):
             return _ANYBODY if self._exposure == "insecure" else OWNER
         now_ms = self._clock.now_ms()
         anonymous = self._access.anonymous(now_ms)
-        given = headers.get(b"authorization", b"")
-        if given[: len(_BEARER)].lower() == _BEARER:
+        given = headers.get(b"authorization")
+        token, why = None, "the request carries no token"
+        if given is None:
+            token, why = self._signed_in(headers, method, now_ms)
+        elif given[: len(_BEARER)].lower() == _BEARER:
             token = self._access.find(given[len(_BEARER) :].strip().decode("latin-1"), now_ms)
             if token is None:
-                raise Unauthenticated("the token is unknown, revoked or expired")
+                raise Unauthenticated(_NO_TOKEN)
+        if token is not None:
             who = Who(token.id, token.name)
             return Caller((token.grant, *anonymous), who, known=True, stranger=False)
         if not anonymous:
-            raise Unauthenticated("the request carries no token")
+            raise Unauthenticated(why)
         return Caller(anonymous, ANYBODY, known=False, stranger=True)
+
+    def needs_token(self, headers: Mapping[bytes, bytes]) -> bool:
+        """Does whoever sent these headers need a token?"""
+        if trio.current_time() >= self._look_at:
+            self._look()
+        if self._mode != "auto":
+            return self._mode == "required"
+        if self._access.exists or self._exposure == "exposed":
+            return True
+        # A proxy on this machine makes everybody look local.
+        return self._exposure == "local" and (b"x-forwarded-for" in headers or b"forwarded" in headers)
+
+    # -- signing in --------------------------------------------------------------------------------------
+
+    def sign_in(self, headers: Mapping[bytes, bytes], text: str, peer: str) -> str:
+        """Trade a token for a cookie, given as Set-Cookie has it. peer: from where.
+
+        Raises Unauthenticated, ForbiddenOrigin, RateLimited after some that failed.
+        """
+        signins = self._open_to_browsers()
+        signins.check_page(headers, "POST")
+        signins.admit(peer)
+        self.needs_token(headers)  # looks at the file
+        token = self._access.find(text, self._clock.now_ms())
+        if token is None:
+            signins.failed(peer)
+            log.warning("a sign-in failed: %s", _NO_TOKEN)
+            raise Unauthenticated(_NO_TOKEN)
+        log.info("signed in with the token %s (%s)", token.id, token.name)
+        return signins.begin(token.id, headers)
+
+    def sign_out(self, headers: Mapping[bytes, bytes]) -> str:
+        """End the sign-in of a browser, if there is one; return the cookie to set. Raises ForbiddenOrigin."""
+        signins = self._open_to_browsers()
+        signins.check_page(headers, "POST")
+        return signins.end(headers)
+
+    def signed_in(self, headers: Mapping[bytes, bytes]) -> Who | None:
+        """Who is signed in at the browser that sent these; None: nobody. Raises ForbiddenOrigin."""
+        self.needs_token(headers)  # looks at the file
+        token, _ = self._signed_in(headers, "GET", self._clock.now_ms())
+        return None if token is None else Who(token.id, token.name)
+
+    def _open_to_browsers(self) -> SignIns:
+        if self._signins is None:
+            raise Forbidden("nobody can sign in here")
+        return self._signins
+
+    def _signed_in(
+        self, headers: Mapping[bytes, bytes], method: str, now_ms: int
+    ) -> tuple[Token | None, str]:
+        """The token that a cookie stands for; None: for none, and why."""
+        given = None if self._signins is None else self._signins.given(headers)
+        if self._signins is None or given is None:
+            return None, "the request carries no token"
+        self._signins.check_page(headers, method)
+        token_id = self._signins.token_id(given)
+        token = None if token_id is None else self._access.holding(token_id, now_ms)
+        return token, "the sign-in is over"
 
     def _look(self) -> None:
         """Heed what the command line has written."""
@@ -116,14 +191,6 @@ class Auth:
                 self._access = self._control.access()
         except ControlError as error:
             log.error("tokens stay as they were: %s", error)
-
-    def _needs_token(self, headers: Mapping[bytes, bytes]) -> bool:
-        if self._mode != "auto":
-            return self._mode == "required"
-        if self._access.exists or self._exposure == "exposed":
-            return True
-        # A proxy on this machine makes everybody look local.
-        return self._exposure == "local" and (b"x-forwarded-for" in headers or b"forwarded" in headers)
 
 
 def place(params: Mapping[str, str]) -> tuple[str | None, str | None]:

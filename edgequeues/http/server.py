@@ -143,7 +143,7 @@ class Server:
 
     def _still_may(self, request: Request, verb: Verb, where: Place) -> None:
         """Judge a request again that takes long. Raises Unauthenticated, Forbidden."""
-        self._auth.caller(request.headers).require(verb, *where(request))
+        self._auth.caller(request.headers, request.method).require(verb, *where(request))
 
     async def _answer(self, request: Request, head: Head) -> Response | None:
         """Find the route and call it; None: no dialect has this path."""
@@ -154,14 +154,14 @@ class Server:
         if found is None:
             if self._owner(path) is None:
                 return None
-            request.caller = self._auth.caller(request.headers)
+            request.caller = self._auth.caller(request.headers, method)
             raise RouteNotFound(_shown(path)[:200])
         routes, request.params = found
         if method == "OPTIONS" and b"access-control-request-method" in request.headers:
             return Response(status=204, headers=hosts.preflight(request.headers, _methods(routes)))
         route = routes.get(method) or (routes.get("GET") if method == "HEAD" else None)
         if route is None or route.verb is not None:
-            request.caller = self._auth.caller(request.headers)
+            request.caller = self._auth.caller(request.headers, method)
         if route is None:
             methods = _methods(routes)
             response = self._refusal(MethodNotAllowed(f"{method} is not one of {methods}"), head)
@@ -183,7 +183,9 @@ class Server:
         socket = Socket(scope.get("subprotocols", ()), receive, send)
         try:
             self._admit(request, scope["headers"])
-            self._auth.caller(request.headers)
+            self._auth.caller(
+                request.headers, "CONNECT"
+            )  # not a GET: what is said later may change something
             found = self._table.find(_path(_raw_path(scope)))
             serve = None if found is None or "GET" not in found[0] else found[0]["GET"].socket
             if serve is None:

@@ -6,7 +6,7 @@ import os
 import random
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,7 +17,7 @@ from edgequeues.control import Control
 from edgequeues.core.errors import EdgeQueuesError
 from edgequeues.core.signatures import verifier
 from edgequeues.dashboard.views import make_pages
-from edgequeues.http import admin, binding, blobs, cloudflare, dxos, hooks, ingest, native
+from edgequeues.http import admin, binding, blobs, cloudflare, dxos, hooks, ingest, native, observing
 from edgequeues.http.auth import Auth
 from edgequeues.http.cloudflare_codec import Wire
 from edgequeues.http.hook_body import Sources
@@ -25,6 +25,7 @@ from edgequeues.http.hooks import Ingress
 from edgequeues.http.hosts import Hosts, Origins
 from edgequeues.http.ingest import Doors, Twilio
 from edgequeues.http.observing import NOBODY_WATCHES, Watchers
+from edgequeues.http.scrape import Scrape
 from edgequeues.http.server import Server
 from edgequeues.http.signins import SignIns
 from edgequeues.http.waits import Waits
@@ -43,7 +44,7 @@ from edgequeues.workers.runner import open_runner
 from shards.clock import Clock, SystemClock
 from shards.disk import Disk, ThreadDisk
 from shards.limits import Limits
-from shards.namespace import open_namespace
+from shards.namespace import Namespace, open_namespace
 
 DAY_S = 86_400
 DAY_MS = DAY_S * 1_000
@@ -71,15 +72,9 @@ async def open_app(
     chosen = settings or Settings()
     clock, disk = clock or SystemClock(), disk or ThreadDisk()
     environment = os.environ if environment is None else environment
-    async with open_namespace(
-        SpaceShard,
-        data,
-        clock=clock,
-        disk=disk,
-        limits=limits,
-        randomness=randomness,
-        tracer=watchers.called,
-    ) as namespace:
+    metrics = Metrics()
+    opened = _open_spaces(data, clock, disk, limits, randomness, watchers, metrics)
+    async with opened as namespace:
         with Control.open(data) as control:
             auth = _auth(chosen, control, clock)
             control.never_wait()
@@ -87,7 +82,7 @@ async def open_app(
             router = Router(namespace, spaces_max=chosen.spaces_max, stranger_spaces_per_minute=pace)
             allowed = _allowed(chosen, environment)
             objects = _blobs(chosen, router, data, disk, environment)
-            twilio, metrics = _twilio(chosen, environment), Metrics()
+            twilio = _twilio(chosen, environment)
             specs = Specs(control, router, clock, allowed)
             await _apply(specs, chosen.spec, allowed)
             async with (
@@ -100,6 +95,28 @@ async def open_app(
                 yield _server(
                     chosen, router, specs, executors, clock, auth, objects, doors, metrics, watchers
                 )
+
+
+def _open_spaces(
+    data: Path,
+    clock: Clock,
+    disk: Disk,
+    limits: Limits | None,
+    randomness: random.Random | None,
+    watchers: Watchers,
+    metrics: Metrics,
+) -> AbstractAsyncContextManager[Namespace[SpaceShard]]:
+    """The spaces, watched and measured."""
+    return open_namespace(
+        SpaceShard,
+        data,
+        clock=clock,
+        disk=disk,
+        limits=limits,
+        randomness=randomness,
+        tracer=watchers.called,
+        meter=metrics.engine,
+    )
 
 
 @asynccontextmanager
@@ -131,7 +148,7 @@ def _server(
         dxos.dialect(router, waits, body_bytes_max=settings.body_bytes_max),
         admin.dialect(router, waits, specs),
         cloudflare.dialect(router, waits, wire=_wire(settings)),
-        binding.dialect(router, metrics),
+        binding.dialect(router, Scrape(router, metrics, settings.metrics_queues_max)),
         hooks.dialect(_ingress(settings, specs, router, executors, clock)),
         blobs.dialect(objects, auth, _outside(settings)),
         ingest.dialect(doors),
@@ -143,7 +160,7 @@ def _server(
         auth=auth,
         hosts=Hosts(settings.host, _names(settings)),
         origins=Origins(settings.cors_origins),
-        watchers=watchers,
+        watchers=watchers.and_also(observing.counting(metrics.requests)),
     )
 
 

@@ -13,6 +13,7 @@ from edgequeues.space.blob_verbs import BLOBS
 from edgequeues.space.shard import SpaceShard
 from edgequeues.spec.working import Runner
 from shards.hub import Names, Watch
+from shards.meter import Levels
 from shards.namespace import Namespace, Ref
 
 SPACES_MAX = 100_000
@@ -106,6 +107,14 @@ class Router:
     def watch_blobs(self) -> AbstractContextManager[Names]:
         """Watch all spaces for objects whose bytes are to be deleted. One watcher."""
         return self._namespace.hub.watch_everywhere(BLOBS)
+
+    def open_shards(self) -> list[Ref[SpaceShard]]:
+        """The shards that are open now, in the order of their names."""
+        return [self._namespace.ref(name) for name in self._namespace.open_names]
+
+    def levels(self) -> Levels:
+        """How much there is of what has a limit."""
+        return self._namespace.levels()
 
     def unready(self) -> list[str]:
         """Return why this node should get no traffic; empty: it is ready."""

@@ -107,6 +107,14 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "say, as OTEL_EXPORTER_OTLP_ENDPOINT. Needs `edgequeues[otel]`."
         ),
     ] = False
+    metrics_queues_max: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=10_000,
+            description="Queues that `/metrics` tells of, those of spaces that are open; more are left out.",
+        ),
+    ] = 200
     connections_max: Annotated[
         int, Meta(ge=1, le=100_000, description="Connections at once; more are turned away with 503.")
     ] = 4096

@@ -24,6 +24,7 @@ from shards.errors import DiskFull, Fenced, Moved, Overloaded, ShardBroken, Shar
 from shards.gate import Gate
 from shards.journal import Effects, Journal
 from shards.mailbox import Mailbox
+from shards.meter import Meter
 from shards.shard import Context, Shard
 from shards.sqlite import DISK_ERRORS, patiently
 from shards.storage import FlushRefused, Storage
@@ -40,6 +41,8 @@ log = logging.getLogger("shards")
 
 class Host(opening.Host, Protocol):
     """What an actor needs of its namespace."""
+
+    meter: Meter
 
     def emit(self, name: str, events: Sequence[Hashable]) -> None:
         """Pass a shard's events on to the watchers."""
@@ -82,14 +85,13 @@ class Actor(Generic[S]):
         self.path = path
         self.state: State = "opening"
         self.used_s = trio.current_time()
+        self.wal_bytes = 0  # of the -wal in use
         self.opened = trio.Event()  # or could not be
         self.closed = trio.Event()
-        self._kind = kind
-        self._host = host
-        self._journal = shard_journal
+        self._kind, self._host, self._journal = kind, host, shard_journal
         self._random = randomness
         self._mailbox = Mailbox()
-        self._gate = Gate(lambda events: host.emit(name, events))
+        self._gate = Gate(lambda events: host.emit(name, events), host.meter)
         self._turns_lock = trio.Lock()  # held by a batch, and by a checkpoint that needs the turns to wait
         self._flush_wanted = trio.Event()
         self._turn_s = 0.0  # that a turn of the last batch took, on average
@@ -113,14 +115,19 @@ class Actor(Generic[S]):
     @property
     def busy(self) -> bool:
         """Is anything waiting, running or held?"""
-        return len(self._mailbox) > 0 or self._gate.held_turns > 0 or self._turns_lock.locked()
+        return self.waiting > 0 or self._turns_lock.locked()
 
-    def submit(self, turn: Turn[Any], *, bounded: bool = True) -> None:
-        """Queue a turn. Raises Overloaded when too many calls are unanswered."""
+    @property
+    def waiting(self) -> int:
+        """Calls that have no answer yet."""
+        return len(self._mailbox) + self._gate.held_turns
+
+    def submit(self, turn: Turn[Any], *, bounded: bool = True, is_use: bool = True) -> None:
+        """Queue a turn. is_use: does it keep the shard open? Raises Overloaded when too many calls are unanswered."""
         assert self.accepting
-        if bounded and len(self._mailbox) + self._gate.held_turns >= self._host.limits.mailbox_max:
+        if bounded and self.waiting >= self._host.limits.mailbox_max:
             raise Overloaded(f"shard {self.name}")
-        self.used_s = trio.current_time()
+        self.used_s = trio.current_time() if is_use else self.used_s
         self._mailbox.put(turn)
 
     def drain(self) -> None:
@@ -204,6 +211,7 @@ class Actor(Generic[S]):
             first.result.unwrap()
             await self._host.disk.run(self._storage.ready)
             self._gate.confirm(self._gate.committed)
+            self._host.meter.opened()
         except BaseException:
             with trio.CancelScope(shield=True):
                 await self._host.disk.run(lambda: self._storage.close(tidy=False))
@@ -222,21 +230,9 @@ class Actor(Generic[S]):
             if self._turn_s < LARGE_TURN_S:
                 await self._gate.wait()
             try:
-                await self._batch(self._waiting())
+                await self._batch(self._mailbox.take(self._host.limits, self._host.meter))
             except apsw.BusyError:
                 self._answer_queued(lambda: ShardBusy(str(self.path)))
-
-    def _waiting(self) -> Iterator[Turn[Any]]:
-        """Yield queued turns, until the batch is as large or has taken as long as it may."""
-        limits = self._host.limits
-        ends = time.perf_counter() + limits.batch_ms_max / 1000
-        for _ in range(limits.batch_turns_max):
-            turn = self._mailbox.pop()
-            if turn is None:
-                return
-            yield turn
-            if time.perf_counter() > ends:
-                return
 
     async def _batch(self, source: Iterator[Turn[Any]]) -> None:
         """Run the turns of `source` as one transaction and hand them to the gate."""
@@ -249,10 +245,10 @@ class Actor(Generic[S]):
                 await batch.run(source)
                 self._turn_s = (time.perf_counter() - began) / max(len(batch.turns), 1)
                 if await self._called_in():
-                    await batch.run(self._waiting())
+                    await batch.run(self._mailbox.take(self._host.limits, self._host.meter))
                 await batch.finish()
                 await self._before_commit(session)
-                wrote = self._storage.commit()
+                wrote = self._storage.commit(self._host.meter)
             except Exception as error:
                 await self._abandon(batch.turns, error)
                 return
@@ -286,6 +282,8 @@ class Actor(Generic[S]):
     def _finish(self, turns: Sequence[Turn[Any]], wrote: bool) -> None:
         """The batch is committed: number it, hold its answers, ask for its flush."""
         context, gate = self._context, self._gate
+        self._host.meter.batch(len(turns))
+        self.wal_bytes = self._storage.wal_bytes
         if wrote:
             gate.committed += 1
             self._flush_wanted.set()
@@ -362,7 +360,7 @@ class Actor(Generic[S]):
         gate = self._gate
         while not self._broken.is_set():
             while gate.confirmed < gate.committed:
-                number = gate.committed
+                number, began_s = gate.committed, time.perf_counter()
                 try:
                     await self._host.disk.flush(self.name, self._storage.flush)
                 except FlushRefused as error:
@@ -370,6 +368,7 @@ class Actor(Generic[S]):
                     return
                 if self._broken.is_set():  # a checkpoint broke it meanwhile
                     return
+                self._host.meter.flush(time.perf_counter() - began_s)
                 gate.confirm(number)
                 if not self._turns_lock.locked():
                     self._note_alarm()

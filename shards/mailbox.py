@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
+from time import perf_counter
 from typing import Any
 
 import trio
 
+from shards.limits import Limits
+from shards.meter import Meter
 from shards.turn import Turn
 
 
@@ -35,6 +39,21 @@ class Mailbox:
     def pop(self) -> Turn[Any] | None:
         """Take the oldest turn, None if there is none now."""
         return self._turns.popleft() if self._turns else None
+
+    def take(self, limits: Limits, meter: Meter) -> Iterator[Turn[Any]]:
+        """Give turns to be run one by one, until their batch is as large or has taken as long as it may."""
+        before_s = perf_counter()
+        ends_s = before_s + limits.batch_ms_max / 1000
+        for _ in range(limits.batch_turns_max):
+            turn = self.pop()
+            if turn is None:
+                return
+            yield turn
+            now_s = perf_counter()
+            meter.turn(now_s - before_s)
+            if now_s > ends_s:
+                return
+            before_s = now_s
 
     async def wait(self) -> bool:
         """Wait until there is a turn (True) or the closed mailbox is empty (False)."""

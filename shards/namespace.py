@@ -6,31 +6,29 @@ folder: a lock file says so.
 
 from __future__ import annotations
 
-import fcntl
 import heapq
 import logging
 import math
-import os
 import random
-import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Hashable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Concatenate, Generic, ParamSpec, TypeVar, cast
 
 import apsw
 import trio
 
-from shards import alarm_index, files, repair
+from shards import alarm_index, files, folders, repair
 from shards.actor import Actor
 from shards.alarm_index import AlarmIndex
 from shards.clock import Clock, SystemClock
 from shards.disk import Disk, ThreadDisk
-from shards.errors import FolderLocked, ShardClosed, ShardError
+from shards.errors import ShardClosed, ShardError
 from shards.hub import Hub
 from shards.journal import EmbeddedJournal, Journal
 from shards.limits import Limits
+from shards.meter import Levels, Meter, Unmeasured, levels
 from shards.reserve import Reserve
 from shards.shard import Shard, ring
 from shards.sqlite import check_version
@@ -71,21 +69,26 @@ class Ref(Generic[S]):
         if namespace._closing:
             raise ShardClosed(f"shard {self.name}")
         if namespace.tracer is not None:
-            return await self._traced(namespace.tracer, TimedTurn(verb, args, kwargs))
+            timed = TimedTurn(verb, args, kwargs)
+            return await timed.traced(
+                namespace.tracer, self.name, lambda: namespace._actor(self.name).submit(timed)
+            )
         turn = Turn(verb, args, kwargs)
         namespace._actor(self.name).submit(turn)
         return await turn.answer()
 
-    async def _traced(self, tracer: Tracer, turn: TimedTurn[T]) -> T:
-        asked_s, error = time.perf_counter(), None
-        try:
-            self._namespace._actor(self.name).submit(turn)
-            return await turn.answer()
-        except BaseException as raised:
-            error = raised
-            raise
-        finally:
-            tracer(turn.told(self.name, asked_s, error))
+    async def look(self, verb: Callable[Concatenate[S, P], T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """The same for those who watch: None if the shard is not open, and it is not kept open by being looked at.
+
+        Raises what `call` raises.
+        """
+        require_plain(verb)
+        actor = self._namespace._actors.get(self.name)
+        if actor is None or actor.state != "running":
+            return None
+        turn = Turn(verb, args, kwargs)
+        actor.submit(turn, is_use=False)
+        return await turn.answer()
 
     def __repr__(self) -> str:
         return f"<Ref {self.name}>"
@@ -103,8 +106,10 @@ class Namespace(Generic[S]):
         limits: Limits,
         journal: Callable[[str], Journal],
         randomness: random.Random,
-        tracer: Tracer | None = None,
+        tracer: Tracer | None,
+        meter: Meter,
     ) -> None:
+        self.meter = meter
         self.folder = folder
         self.tracer = tracer
         self.clock = clock
@@ -145,6 +150,16 @@ class Namespace(Generic[S]):
     def open_count(self) -> int:
         """How many shards are open, opening or closing."""
         return len(self._actors)
+
+    @property
+    def open_names(self) -> list[str]:
+        """The shards that take turns now and have their files open, sorted."""
+        return sorted(name for name, actor in self._actors.items() if actor.state == "running")
+
+    def levels(self) -> Levels:
+        """How much there is of what has a limit."""
+        actors = self._actors.values()
+        return levels([one.waiting for one in actors], [one.wal_bytes for one in actors], self.reserve.full)
 
     def unready(self) -> list[str]:
         """Return why this node should get no traffic; empty: it is ready."""
@@ -210,6 +225,7 @@ class Namespace(Generic[S]):
             if wanted <= 0:
                 return
             if actor.accepting and actor in self._placed:
+                self.meter.evicted("crowded")
                 actor.drain()
                 wanted -= 1
 
@@ -233,6 +249,7 @@ class Namespace(Generic[S]):
             oldest_s = trio.current_time() - self.limits.idle_s
             for actor in self._actors.values():
                 if actor.state == "running" and actor.used_s < oldest_s and not actor.busy:
+                    self.meter.evicted("idle")
                     actor.drain()
 
     # -- what actors need (actor.Host) ------------------------------------------------------------------
@@ -265,6 +282,7 @@ class Namespace(Generic[S]):
         """Count it; what was noted of the shard's alarm may be lost, so have it looked at."""
         del reason
         self._refusals += 1
+        self.meter.broke()
         self._alarms.note(name, self.clock.now_ms())
 
     # -- alarms -----------------------------------------------------------------------------------------
@@ -337,6 +355,7 @@ async def open_namespace(
     journal: Callable[[str], Journal] | None = None,
     randomness: random.Random | None = None,
     tracer: Tracer | None = None,
+    meter: Meter | None = None,
 ) -> AsyncIterator[Namespace[S]]:
     """Serve the shards of `folder` (made if absent) until the block ends; leaving it drains and closes them all.
 
@@ -345,8 +364,8 @@ async def open_namespace(
     """
     check_version()
     disk = disk or ThreadDisk()
-    _make(folder, disk)
-    with locked(folder):
+    folders.make(folder, disk)
+    with folders.locked(folder):
         namespace = Namespace(
             kind,
             folder,
@@ -356,6 +375,7 @@ async def open_namespace(
             journal or (lambda _name: cast(Journal, EmbeddedJournal())),
             randomness or random.SystemRandom(),
             tracer,
+            meter or Unmeasured(),
         )
         await namespace._open()
         failed: Exception | None = None
@@ -375,25 +395,3 @@ async def open_namespace(
                     await namespace._close()
         if failed is not None:
             raise failed
-
-
-def _make(folder: Path, disk: Disk) -> None:
-    """Make the folder so that it outlives a power cut."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in missing:
-        disk.sync_folder(path.parent)
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of `folder`. Raises FolderLocked when another process has it."""
-    fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise FolderLocked(str(folder)) from None
-        yield
-    finally:
-        os.close(fd)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
+from time import perf_counter
 
 import apsw
 
@@ -16,6 +17,7 @@ from shards import migrate, repair
 from shards.disk import Disk, Wal
 from shards.errors import NeedsRepair
 from shards.limits import Limits
+from shards.meter import Meter
 from shards.sqlite import connect
 
 
@@ -58,9 +60,12 @@ class Storage:
         self._wrote = False
         self.db.execute("BEGIN IMMEDIATE")
 
-    def commit(self) -> bool:
+    def commit(self, meter: Meter) -> bool:
         """End the transaction; return whether it wrote anything that wants a flush."""
+        began_s = perf_counter()
         self.db.execute("COMMIT")
+        if self._wrote:
+            meter.commit(perf_counter() - began_s)
         return self._wrote
 
     def rollback(self) -> None:

@@ -47,8 +47,19 @@ class TimedTurn(Turn[T]):
         finally:
             self.done_s = perf_counter()
 
-    def told(self, shard: str, asked_s: float, error: BaseException | None) -> Called:
-        """What there is to tell of it, now that it has its answer."""
+    async def traced(self, tracer: Tracer, shard: str, submit: Callable[[], None]) -> T:
+        """Submit it, wait for its answer, and tell of it. Raises what both do."""
+        asked_s, error = perf_counter(), None
+        try:
+            submit()
+            return await self.answer()
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            tracer(self._told(shard, asked_s, error))
+
+    def _told(self, shard: str, asked_s: float, error: BaseException | None) -> Called:
         now_s = perf_counter()
         verb = getattr(self.verb, "__name__", repr(self.verb))
         return Called(shard, verb, asked_s, self.ran_s, self.done_s or now_s, now_s, error)

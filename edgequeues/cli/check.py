@@ -25,7 +25,7 @@ def check(surroundings: Surroundings, folder: Path, repair: bool, as_json: bool)
     code 1 if anything is wrong.
     """
     from shards.errors import FolderLocked
-    from shards.namespace import locked
+    from shards.folders import locked
 
     out = Output(json=as_json or not surroundings.terminal)
     try:

@@ -26,9 +26,9 @@ from edgequeues.http.cloudflare_codec import (
 )
 from edgequeues.http.cloudflare_errors import Refused
 from edgequeues.http.routes import Dialect, Request, Response, Route
+from edgequeues.http.scrape import Scrape
 from edgequeues.http.work import for_push
 from edgequeues.metrics import MEDIA as METRICS_MEDIA
-from edgequeues.metrics import Metrics
 from edgequeues.models import Backlog, NewEntry
 from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
@@ -40,7 +40,7 @@ DELAY = b"x-msg-delay-secs"
 BODY_BYTES_MAX = 1024 * 1024  # base64 makes four bytes of three
 
 
-def dialect(router: Router, counted: Metrics) -> Dialect:
+def dialect(router: Router, scrape: Scrape) -> Dialect:
     """The protocol."""
 
     async def message(request: Request) -> Response:
@@ -74,7 +74,7 @@ def dialect(router: Router, counted: Metrics) -> Dialect:
     async def metrics(request: Request) -> Response:
         """Count what is still to be done; or tell Prometheus what the server counts."""
         if HEADER not in request.headers:
-            return Response(counted.text(), media=METRICS_MEDIA)
+            return Response(await scrape.text(), media=METRICS_MEDIA)
         dxn = address(request)
         space = await router.require(dxn)
         return Response(codec.encode(_metrics(await space.call(SpaceShard.backlog, dxn.queue))))

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any, NamedTuple, Protocol
 
 from edgequeues.http.routes import App, Head, Receive, Scope, Send
+from edgequeues.measures import RequestCounts
 from shards.tracing import Called
 
 CLIENT_GONE = 499  # what a request counts as that nobody waited for; no answer has this status
@@ -60,6 +61,10 @@ class Watchers(NamedTuple):
         """Those who are told of a request that is over."""
         return self.observers if self.tracer is None else (*self.observers, self.tracer.answered)
 
+    def and_also(self, observer: Observer) -> Watchers:
+        """The same, and one more."""
+        return self._replace(observers=(*self.observers, observer))
+
     @property
     def called(self) -> Callable[[Called], None] | None:
         """Who is told of calls of shards, if anybody."""
@@ -67,6 +72,15 @@ class Watchers(NamedTuple):
 
 
 NOBODY_WATCHES = Watchers()
+
+
+def counting(counts: RequestCounts) -> Observer:
+    """Who counts requests."""
+
+    def count(served: Served) -> None:
+        counts.add(served.dialect, served.route, served.method, served.status, served.seconds)
+
+    return count
 
 
 def method(given: str) -> str:

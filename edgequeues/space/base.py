@@ -39,7 +39,7 @@ from edgequeues.space.log import Victim
 from edgequeues.space.moves import Arrival, Burial
 from edgequeues.space.queues import Queue
 from edgequeues.space.schema import MIGRATIONS
-from edgequeues.space.watched import Watched
+from edgequeues.space.timings import Timings
 from edgequeues.spec.judging import Malformed, Verdict
 from edgequeues.spec.working import Runner
 
@@ -50,7 +50,7 @@ NUDGE_MS = 1_000  # after which those who carry out commands outside of the spac
 FILTERED = Appended("", 0, "", "filtered")
 
 
-class SpaceBase(Watched):
+class SpaceBase(Timings):
     """`queue` is a queue's id or its name, checked by the caller."""
 
     migrations: ClassVar[Sequence[str]] = MIGRATIONS
@@ -246,6 +246,7 @@ class SpaceBase(Watched):
             self._pass()
         row, finished = desk.queue, desk.close()
         self._note(row)
+        self._took(row.queue_id, desk.waited_ms, desk.handled_ms)
         if finished and row.retain_acked_ms:
             log.keep_until(self.db, (one.position for one in finished), desk.at + row.retain_acked_ms)
             queues.wake(self.db, row, retention.next_due(self.db, row, desk.at))

@@ -120,6 +120,7 @@ class Desk(Moves):
             given.append(Message(one.entry, signer.token(lease), one.attempts + 1, until))
         if given:
             self._move(consumer, "ready", "lease", "leased", len(given))
+            self.waited_ms += [self.at - one.entry.updated for one in found if not one.attempts]
             consumer.counts.total_attempts += len(given)
             self._at(until)
         return given

@@ -70,6 +70,8 @@ class Moves:
         self.soonest: int | None = None  # unix ms at which the first of what was parked or leased here is due
         self.woken = False  # is there something to pull that was not before?
         self.timed = False  # was anything decided by what time it is?
+        self.waited_ms: list[int] = []  # by messages that were handed out for the first time
+        self.handled_ms: list[int] = []  # by attempts that were acked or given up
         self._bury = bury
         self._consumers = {one.consumer_id: one for one in queue.consumers}
         self._done: dict[int, int] = {}  # positions that a consumer finished, and the size of each
@@ -148,6 +150,8 @@ class Moves:
         state: State = "backoff" if delay_ms > 0 else "ready"
         due = self._at(self.at + delay_ms) if delay_ms > 0 else None
         lapsed, since = event == "lapse", self.at + min(delay_ms, 0)
+        if event == "retry" and row.last is not None:
+            self.handled_ms.append(self.at - row.last)
         deliveries.give_back(
             self.db, row, state, due=due, attempts=attempts_, open=lapsed, error=error, at=since
         )
@@ -173,6 +177,7 @@ class Moves:
             self._move(consumer, state, event, then, count)
         counts = consumer.counts
         if event == "ack":
+            self.handled_ms += [self.at - row.last for row in rows if row.last is not None]
             counts.total_acked += len(rows)
         elif event in ("expire", "close"):
             counts.total_expired += len(rows)

@@ -22,6 +22,7 @@ from edgequeues.space.calling_verbs import CallingVerbs
 from edgequeues.space.entity_verbs import EntityVerbs
 from edgequeues.space.hook_verbs import HookVerbs
 from edgequeues.space.log_verbs import LogVerbs
+from edgequeues.space.measuring import Measuring
 from edgequeues.space.overview import Overview
 from edgequeues.space.session_verbs import SessionVerbs
 from edgequeues.space.spec_verbs import SpecVerbs
@@ -43,6 +44,7 @@ class SpaceShard(
     EntityVerbs,
     BlobVerbs,
     Overview,
+    Measuring,
 ):
     """The queues of one space."""
 

@@ -5,7 +5,7 @@ import pytest
 
 from shards import files, repair
 from shards.disk import ThreadDisk
-from shards.namespace import locked
+from shards.folders import locked
 
 from .shell import Q, Shell
 

@@ -14,7 +14,7 @@ from edgequeues.client.messages import Answered, Backoff, ConsumerRules, DeadLet
 from edgequeues.space.check import problems
 from edgequeues.space.schema import MIGRATIONS
 from shards.check import check
-from shards.namespace import locked
+from shards.folders import locked
 
 LOOSE, LINED = "dxn:queue:farm:loose", "dxn:queue:farm:lined"
 KEYS = ("red", "green", "blue")

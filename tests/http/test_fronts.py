@@ -88,7 +88,6 @@ TARGETS = [
     "http://localhost" + LOG,
     "/healthz",
     "/readyz",
-    "/metrics",
     "/",
     "/favicon.ico",
     "//",

@@ -11,6 +11,7 @@ from edgequeues.core.errors import QueueNotFound, RateLimited, TooManySpaces
 from edgequeues.space.base import CALLS, WORK
 from edgequeues.space.blob_verbs import BLOBS
 from edgequeues.space.shard import SpaceShard
+from edgequeues.space.watched import CHANGED
 from edgequeues.spec.working import Runner
 from shards.hub import Names, Watch
 from shards.meter import Levels
@@ -99,6 +100,10 @@ class Router:
         Those who wait for the same consumer stand in line: what can be pulled wakes one, who wakes the next.
         """
         return self._namespace.hub.watch_in_line(dxn.shard, (WORK, dxn.queue), consumer)
+
+    def watch_changes(self, shard: str) -> AbstractContextManager[Watch]:
+        """Watch a shard for anything that is written to it."""
+        return self._namespace.hub.watch(shard, CHANGED)
 
     def watch_calls(self, runner: Runner) -> AbstractContextManager[Names]:
         """Watch all spaces for commands that such a runner carries out. One watcher a kind."""

@@ -11,40 +11,36 @@ from functools import partial
 from msgspec.structs import replace
 
 from edgequeues.core import ids
-from edgequeues.core.dxn import Dxn
-from edgequeues.core.errors import InvalidRequest, QueueNotFound
-from edgequeues.http import admin_codec, codec, params, problems
+from edgequeues.core.errors import InvalidRequest
+from edgequeues.http import admin_codec, codec, params, problems, watching
 from edgequeues.http.admin_codec import BODY_BYTES_MAX, FILTERS, Order
 from edgequeues.http.bulk import Bulk, Heap
 from edgequeues.http.reading import patiently
 from edgequeues.http.routes import Dialect, Request, Response, Route, json_body
+from edgequeues.http.tenants import Space, Tenants
 from edgequeues.http.waits import Waits
+from edgequeues.http.watching import QUEUE
 from edgequeues.http.work_codec import IDS_BYTES_MAX
 from edgequeues.models_letters import LetterFilter, Replayed
 from edgequeues.router import Router
-from edgequeues.space.overview import QUEUES_MAX
 from edgequeues.space.shard import SpaceShard
 from edgequeues.space.watched import by
 from edgequeues.space.workbench import Found
 from edgequeues.specs import Specs
-from shards.namespace import Ref
 
 TURNS_MAX = 20  # that one list takes before it says where to go on
 LIST_BYTES = 1024 * 1024  # of data and errors that one of them reads, about
 
-QUEUES = "/admin/queues"
-QUEUE = QUEUES + "/{name}"
 LETTERS = QUEUE + "/dlq"
 LETTER = LETTERS + "/{id}"
-
-Space = Ref[SpaceShard]
 
 
 def dialect(router: Router, waits: Waits, held: Specs) -> Dialect:
     """The protocol. `waits` ends what goes on for long when the server stops."""
     tenants = Tenants(router, held)
     table = [
-        *_watching(tenants),
+        *watching.routes(router, tenants, waits),
+        *_records(tenants),
         *_letters(tenants, waits),
         *_mending(tenants),
         *_by_the_many(tenants, waits),
@@ -54,53 +50,7 @@ def dialect(router: Router, waits: Waits, held: Specs) -> Dialect:
     return Dialect("admin", ("/admin/",), table, problems.refuse)
 
 
-class Tenants:
-    """From a request to its space: the one that it names, or the only one in which a spec holds."""
-
-    def __init__(self, router: Router, held: Specs) -> None:
-        self._router = router
-        self._held = held
-
-    def place(self, request: Request) -> tuple[str | None, str | None]:
-        """The space and the queue that a request is about; None: it does not say. Raises as `space` does."""
-        return self._named(params.parse(request.head.query)), request.params.get("name")
-
-    async def space(self, request: Request) -> Space:
-        """The space of a request. Raises InvalidRequest, InvalidId, QueueNotFound."""
-        name = self._named(request.query)
-        if name is None:
-            spaces = self._held.spaces()
-            held = f"; specs hold in {', '.join(spaces[:20])}" if spaces else "; a spec holds in none"
-            raise InvalidRequest(f"tenant_id: say which space is meant{held}")
-        found = await self._router.find_shard(Dxn(name, "").shard)
-        if found is None:
-            raise QueueNotFound(f"space {name}")
-        return found
-
-    def _named(self, query: params.Query) -> str | None:
-        name = params.text(query, "tenant_id")
-        if name is not None:
-            return ids.check_space(name)
-        spaces = self._held.spaces()
-        return spaces[0] if len(spaces) == 1 else None
-
-
-def _watching(tenants: Tenants) -> list[Route]:
-    async def queues(request: Request) -> Response:
-        """List the queues of a space, and how each is doing."""
-        params.only(request.query, ("tenant_id", "after", "limit"))
-        after, limit = params.text(request.query, "after") or "", admin_codec.limit(request.query, QUEUES_MAX)
-        space = await tenants.space(request)
-        found = await space.call(SpaceShard.doing, after, limit)
-        return _page("queues", [admin_codec.queue(one) for one in found.queues], found.resume)
-
-    async def queue(request: Request) -> Response:
-        """How one queue is doing, and how many dead letters come from it."""
-        params.only(request.query, ("tenant_id",))
-        name = _name(request)
-        space = await tenants.space(request)
-        return Response(codec.encode(admin_codec.close_up(await space.call(SpaceShard.close_up, name))))
-
+def _records(tenants: Tenants) -> list[Route]:
     async def results(request: Request) -> Response:
         """List what came of messages of a queue, as those who worked them said, as long as it is kept."""
         params.only(request.query, ("tenant_id", "after", "limit"))
@@ -109,7 +59,9 @@ def _watching(tenants: Tenants) -> list[Route]:
         space = await tenants.space(request)
         found = await space.call(SpaceShard.outcomes, name, after, limit + 1)
         resume = found[limit - 1].position if len(found) > limit else None
-        return _page("results", [admin_codec.came_of(one) for one in found[:limit]], resume)
+        return Response(
+            admin_codec.page("results", [admin_codec.came_of(one) for one in found[:limit]], resume)
+        )
 
     async def audit(request: Request) -> Response:
         """List what was done to a space, or to one of its queues, the oldest first."""
@@ -120,11 +72,9 @@ def _watching(tenants: Tenants) -> list[Route]:
         space = await tenants.space(request)
         found = await space.call(SpaceShard.audited, named, after, limit + 1)
         resume = found[limit - 1].audit_id if len(found) > limit else None
-        return _page("audit", [admin_codec.record(one) for one in found[:limit]], resume)
+        return Response(admin_codec.page("audit", [admin_codec.record(one) for one in found[:limit]], resume))
 
     return [
-        Route("GET", QUEUES, queues, "list"),
-        Route("GET", QUEUE, queue, "read"),
         Route("GET", QUEUE + "/results", results, "read"),
         Route("GET", "/admin/audit", audit, "read"),
     ]
@@ -152,7 +102,7 @@ def _letters(tenants: Tenants, waits: Waits) -> list[Route]:
             if len(found) >= limit and number + 1 < len(heaps):
                 resume = f"{heaps[number + 1].queue}.0"
                 break
-        return _page("dead_letters", found, resume)
+        return Response(admin_codec.page("dead_letters", found, resume))
 
     async def letter(request: Request) -> Response:
         """A dead letter with all that is known of it."""
@@ -264,11 +214,6 @@ def _replayed(
             counts[one.outcome] = counts.get(one.outcome, 0) + 1
     told = [admin_codec.outcome(one) for one in results]
     return Response(codec.encode({"ok": True, "totals": counts, "more": more, "results": told}))
-
-
-def _page(name: str, found: object, resume: object) -> Response:
-    """A page; `next` only where there is more."""
-    return Response(codec.encode({name: found} if resume is None else {name: found, "next": resume}))
 
 
 def _cursor(text: str | None) -> tuple[str, int]:

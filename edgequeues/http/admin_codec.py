@@ -206,21 +206,36 @@ class _Letter(Struct):
     preview: object
 
 
+def page(name: str, found: object, resume: object) -> bytes:
+    """A page; `next` only where there is more."""
+    return codec.encode({name: found} if resume is None else {name: found, "next": resume})
+
+
 def queue(one: Doing) -> dict[str, object]:
     """A queue as listed."""
     return {
         "name": one.name or one.queue_id,
+        "id": one.queue_id,
+        "kind": one.kind,
+        "paused": one.paused,
+        "entries": one.entries,
         "depth": one.depth,
         "in_flight": one.in_flight,
-        "oldest_message_age_seconds": None if one.oldest is None else max(one.at - one.oldest, 0) // 1_000,
+        "states": one.states,
+        "oldest_message_age_seconds": _age_s(one.oldest, one.at),
+        "oldest_ready_age_seconds": _age_s(one.oldest_ready, one.at),
         "messages_per_minute": one.per_minute,
+        "rates": {"in": one.came, "out": one.acked},
     }
+
+
+def _age_s(since: int | None, at: int) -> int | None:
+    return None if since is None else max(at - since, 0) // 1_000
 
 
 def close_up(one: Close) -> dict[str, object]:
     """A queue by itself."""
-    more = {"id": one.doing.queue_id, "paused": one.paused, "dead_letters": one.letters}
-    return queue(one.doing) | more | {"dead_letter_queues": one.graves}
+    return queue(one.doing) | {"dead_letters": one.letters, "dead_letter_queues": one.graves}
 
 
 def letter(entry: Entry, one: DeadLetter) -> _Letter:

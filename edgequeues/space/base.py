@@ -247,6 +247,7 @@ class SpaceBase(Timings):
         row, finished = desk.queue, desk.close()
         self._note(row)
         self._took(row.queue_id, desk.waited_ms, desk.handled_ms)
+        self._finish(row, desk.at, desk.acked)
         if finished and row.retain_acked_ms:
             log.keep_until(self.db, (one.position for one in finished), desk.at + row.retain_acked_ms)
             queues.wake(self.db, row, retention.next_due(self.db, row, desk.at))

@@ -42,14 +42,18 @@ class Lines(Struct, frozen=True):
     resume: str | None
 
 
-def counted(db: apsw.Connection, queue: Queue, consumer: Consumer, at: int) -> ConsumerInfo:
-    """A consumer as listed at unix ms `at`. Beyond EXPIRED_MAX at once, the expired count until they are swept."""
+def counted(
+    db: apsw.Connection, queue: Queue, consumer: Consumer, at: int, expired_max: int = EXPIRED_MAX
+) -> ConsumerInfo:
+    """A consumer as listed at unix ms `at`. Beyond `expired_max` at once, the expired count until they are swept."""
     aged_ts = retention.aged_ts(queue, at)
-    oldest = standings.oldest_ready(db, consumer.consumer_id, at=at, aged_ts=aged_ts)
+    oldest = None
+    if consumer.counts.ready:
+        oldest = standings.oldest_ready(db, consumer.consumer_id, at=at, aged_ts=aged_ts)
     counts, size = msgspec.structs.asdict(consumer.counts), consumer.bytes
     if queue.due(at):
         for state, bytes_ in standings.expired(
-            db, consumer.consumer_id, queue.queue_id, EXPIRED_MAX, at=at, aged_ts=aged_ts
+            db, consumer.consumer_id, queue.queue_id, expired_max, at=at, aged_ts=aged_ts
         ):
             counts[state] -= 1
             counts["total_expired"] += 1

@@ -72,6 +72,7 @@ class Moves:
         self.timed = False  # was anything decided by what time it is?
         self.waited_ms: list[int] = []  # by messages that were handed out for the first time
         self.handled_ms: list[int] = []  # by attempts that were acked or given up
+        self.acked = 0  # deliveries that were
         self._bury = bury
         self._consumers = {one.consumer_id: one for one in queue.consumers}
         self._done: dict[int, int] = {}  # positions that a consumer finished, and the size of each
@@ -179,6 +180,7 @@ class Moves:
         if event == "ack":
             self.handled_ms += [self.at - row.last for row in rows if row.last is not None]
             counts.total_acked += len(rows)
+            self.acked += len(rows)
         elif event in ("expire", "close"):
             counts.total_expired += len(rows)
         elif event == "cancel":

@@ -72,6 +72,12 @@ BY_ID = f"SELECT {COLUMNS} FROM queues WHERE queue_id = ?"
 BY_NAME = f"SELECT {COLUMNS} FROM queues WHERE name_snake = ? AND name = ?"
 OWNER = "SELECT queue_id FROM queues WHERE name_snake = ?"
 LIST = f"SELECT {COLUMNS} FROM queues WHERE queue_id > ? ORDER BY queue_id LIMIT ?"
+# Those whose name, or id where they have none, holds a text, among the next so many.
+LIST_LIKE = (
+    f"SELECT {COLUMNS} FROM queues WHERE queue_id > ? AND queue_id <= ?"
+    " AND instr(lower(coalesce(name, queue_id)), ?) > 0 ORDER BY queue_id LIMIT ?"
+)
+WINDOW = "SELECT queue_id FROM queues WHERE queue_id > ? ORDER BY queue_id LIMIT 1 OFFSET ?"
 DUE = f"SELECT {COLUMNS} FROM queues WHERE sweep_ts <= ? ORDER BY sweep_ts LIMIT ?"
 SOONEST = "SELECT min(sweep_ts) FROM queues WHERE sweep_ts IS NOT NULL"
 INSERT = (
@@ -181,6 +187,19 @@ def owner(db: apsw.Connection, name: str) -> str | None:
 def page(db: apsw.Connection, after: str, limit: int) -> list[Queue]:
     """Up to `limit` queues with ids above `after`, in id order."""
     return _queues(db, db.execute(LIST, (after, limit)).fetchall())
+
+
+def like(
+    db: apsw.Connection, part: str, after: str, limit: int, rows_max: int
+) -> tuple[list[Queue], str | None]:
+    """Up to `limit` of the next `rows_max` queues whose names hold this text, in either case.
+
+    The second value: not None where there may be more, the id to go on after.
+    """
+    end: str | None = db.execute(WINDOW, (after, rows_max - 1)).get
+    asked = (after, "~" if end is None else end, part.lower(), limit)  # no id is above "~"
+    found = _queues(db, db.execute(LIST_LIKE, asked).fetchall())
+    return found, found[-1].queue_id if len(found) == limit else end
 
 
 def overdue(db: apsw.Connection, at: int, limit: int) -> list[Queue]:

@@ -39,6 +39,17 @@ def live(db: apsw.Connection, queue: Queue, at: int) -> tuple[int, int]:
     return queue.entries - entries, queue.bytes - size
 
 
+def about(db: apsw.Connection, queue: Queue, at: int, rows_max: int) -> int:
+    """Entries that have not expired at unix ms `at`, as far as a look at `rows_max` can tell: the rest counts."""
+    if not queue.due(at):
+        return queue.entries
+    past = aged_ts(queue, at)
+    gone = len(log.aged(db, queue.queue_id, past, rows_max))
+    if gone < rows_max:
+        gone += len(log.lapsed(db, queue.queue_id, at, past, rows_max - gone))
+    return queue.entries - gone
+
+
 def drop(db: apsw.Connection, queue: Queue, victims: Sequence[Victim]) -> int:
     """Remove these rows and count them out; return how many had not expired.
 

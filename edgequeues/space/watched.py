@@ -1,4 +1,4 @@
-"""What operators are told of a space: who did what to it, and how much comes into its queues."""
+"""What operators are told of a space: who did what to it, how much goes through its queues, and that it changes."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from edgequeues.space.queues import Queue
 from edgequeues.space.timed import Timed
 from shards.shard import Context
 
+CHANGED = "changed"  # the event that something was written, whatever it is
 RATE_S = 60
 RATES_MAX = (
     10_000  # queues whose messages are counted; beyond that, the one that was quiet for longest is dropped
@@ -30,26 +31,31 @@ X = TypeVar("X")
 
 
 class Rate:
-    """How many came in the last minute, to the second. In memory alone."""
+    """How many came and how many were acked in the last minute, to the second. In memory alone."""
 
     __slots__ = ("_seconds",)
 
     def __init__(self) -> None:
-        self._seconds: deque[list[int]] = deque()  # [unix second, how many], the oldest first
+        self._seconds: deque[list[int]] = deque()  # [unix second, came, acked], the oldest first
 
-    def add(self, at: int, count: int) -> None:
-        """Count what came at unix ms `at`, which never falls."""
+    def add(self, at: int, came: int, acked: int) -> None:
+        """Count what was at unix ms `at`, which never falls."""
         second, seconds = at // 1_000, self._seconds
         if seconds and seconds[-1][0] == second:
-            seconds[-1][1] += count
+            seconds[-1][1] += came
+            seconds[-1][2] += acked
         else:
-            seconds.append([second, count])
+            seconds.append([second, came, acked])
             self._pass(second)
 
-    def per_minute(self, at: int) -> int:
-        """How many came in the minute before unix ms `at`."""
-        self._pass(at // 1_000)
-        return sum(count for _, count in self._seconds)
+    def per_second(self, at: int) -> tuple[list[int], list[int]]:
+        """How many came and were acked in each of the last 60 seconds, of which the last one runs at unix ms `at`."""
+        now = at // 1_000
+        self._pass(now)
+        came, acked = [0] * RATE_S, [0] * RATE_S
+        for second, in_, out in self._seconds:
+            came[second - now - 1], acked[second - now - 1] = in_, out
+        return came, acked
 
     def _pass(self, second: int) -> None:
         seconds = self._seconds
@@ -63,24 +69,30 @@ class Watched(Timed):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.who: Who = SERVER
-        self._came: dict[str, list[int]] = {}  # by queue: unix ms and how many, in turns not yet written back
+        # By queue: unix ms, how many came and were acked, in turns not yet written back.
+        self._passed: dict[str, list[int]] = {}
+        self._written = 0  # rows, since the file was opened
         self._rates: dict[str, Rate] = {}  # by queue, the one that was quiet for longest first
 
     def write_back(self) -> None:
-        """Write down the counters that turns have changed; count what came."""
+        """Write down the counters that turns have changed; count what came; say that there was a change, if so."""
         super().write_back()
-        for queue_id, (at, count) in self._came.items():
+        written = self.db.total_changes()
+        if written != self._written:
+            self._written = written
+            self.emit(CHANGED)
+        for queue_id, (at, came, acked) in self._passed.items():
             rate = self._rates.pop(queue_id, None) or Rate()
-            rate.add(at, count)
+            rate.add(at, came, acked)
             self._rates[queue_id] = rate
-        self._came.clear()
+        self._passed.clear()
         while len(self._rates) > RATES_MAX:
             del self._rates[next(iter(self._rates))]
 
     def forget(self) -> None:
         """Read all rows afresh from now on. What came in turns that were undone did not come."""
         super().forget()
-        self._came.clear()
+        self._passed.clear()
 
     def delete_all(self) -> None:
         """Delete everything; nothing has come yet."""
@@ -89,17 +101,25 @@ class Watched(Timed):
 
     def _accept(self, row: Queue, at: int, count: int) -> None:
         """Count messages that were put into a queue at unix ms `at`."""
-        came = self._came.get(row.queue_id)
-        if came is None:
-            self._came[row.queue_id] = [at, count]
-        else:
-            came[0], came[1] = at, came[1] + count
+        self._let_pass(row, at, count, 0)
 
-    def _per_minute(self, row: Queue) -> int:
-        """Messages that were put into a queue in the last minute, as far as the file was open then."""
+    def _finish(self, row: Queue, at: int, count: int) -> None:
+        """Count messages of a queue that were acked at unix ms `at`."""
+        if count:
+            self._let_pass(row, at, 0, count)
+
+    def _let_pass(self, row: Queue, at: int, came: int, acked: int) -> None:
+        passed = self._passed.get(row.queue_id)
+        if passed is None:
+            self._passed[row.queue_id] = [at, came, acked]
+        else:
+            passed[0], passed[1], passed[2] = at, passed[1] + came, passed[2] + acked
+
+    def _per_second(self, row: Queue) -> tuple[list[int], list[int]]:
+        """What came and what was acked in the last minute, second by second, as far as the file was open then."""
         self.write_back()
-        rate = self._rates.get(row.queue_id)
-        return 0 if rate is None else rate.per_minute(self._time())
+        rate = self._rates.get(row.queue_id, Rate())
+        return rate.per_second(self._time())
 
     def _record(self, action: str, row: Queue | None = None, **detail: object) -> None:
         """Write down what whoever asked for this turn has done. detail: what JSON can say, and not None."""

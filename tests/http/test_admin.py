@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import trio
 
+from edgequeues.core.ids import is_ulid
+
 from .admin_queue import DLQ, QUEUES, T, ask, bury, records
 from .asgi import Client
 from .work_queue import JOBS, pull, push, said
@@ -28,15 +30,65 @@ async def test_a_queue_is_listed_with_what_waits_and_what_is_worked(client: Clie
     first, _ = await pull(client, batch=2, lease_ms=600_000)
     await trio.sleep(7)
     await said(client, "retry", {"retries": [{"lease": first["lease"], "delay_ms": 60_000}]})
-    assert (await ask(client, "GET", f"{QUEUES}{T}"))["queues"] == [
-        {
-            "name": "jobs",
-            "depth": 3,
-            "in_flight": 1,
-            "oldest_message_age_seconds": 7,
-            "messages_per_minute": 4,
-        }
-    ]
+    found = await queue(client)
+    rates, queue_id = found.pop("rates"), found.pop("id")
+    assert is_ulid(queue_id)
+    assert found == {
+        "name": "jobs",
+        "kind": "work",
+        "paused": False,
+        "entries": 4,
+        "depth": 3,
+        "in_flight": 1,
+        "states": {"scheduled": 1, "waiting": 0, "ready": 1, "leased": 1, "backoff": 1},
+        "oldest_message_age_seconds": 7,
+        "oldest_ready_age_seconds": 7,
+        "messages_per_minute": 4,
+    }
+    assert rates == {"in": [*[0] * 52, 4, *[0] * 7], "out": [0] * 60}
+
+
+async def test_what_comes_in_and_what_is_acked_is_told_second_by_second(client: Client) -> None:
+    await push(client, {"data": 1}, {"data": 2}, {"data": 3})
+    await trio.sleep(10)
+    first, second, _ = await pull(client, batch=3)
+    await said(client, "ack", {"leases": [first["lease"], second["lease"]]})
+    await trio.sleep(5)
+    await push(client, {"data": 4})
+    rates = (await queue(client))["rates"]
+    assert [(n, rate) for n, rate in enumerate(rates["in"]) if rate] == [(44, 3), (59, 1)]
+    assert [(n, rate) for n, rate in enumerate(rates["out"]) if rate] == [(54, 2)]
+    await trio.sleep(60)
+    assert (await queue(client))["rates"] == {"in": [0] * 60, "out": [0] * 60}
+
+
+async def test_the_next_that_could_be_pulled_is_no_older_than_it_has_been_ready(client: Client) -> None:
+    await push(client, {"data": 1, "delay_ms": 10_000})
+    await trio.sleep(9)
+    found = await queue(client)
+    assert (found["oldest_message_age_seconds"], found["oldest_ready_age_seconds"]) == (9, None)
+    await trio.sleep(4)
+    found = await queue(client)
+    assert (found["oldest_message_age_seconds"], found["oldest_ready_age_seconds"]) == (13, 3)
+
+
+async def test_queues_are_found_by_a_part_of_their_names(client: Client) -> None:
+    for name in ("orders", "Orders-eu", "jobs", "reorder", "mails"):
+        await client.append(f"dxn:queue:demo:{name}", 1)
+        await trio.sleep(0.001)  # ids of one millisecond are in any order
+
+    async def named(part: str) -> list[str]:
+        return [one["name"] for one in (await ask(client, "GET", f"{QUEUES}{T}&name={part}"))["queues"]]
+
+    assert await named("order") == ["orders", "Orders-eu", "reorder"]
+    assert await named("ORDER") == ["orders", "Orders-eu", "reorder"]
+    assert await named("%25") == await named("_") == await named("no-such") == []
+    page = await ask(client, "GET", f"{QUEUES}{T}&name=order&limit=2")
+    assert [one["name"] for one in page["queues"]] == ["orders", "Orders-eu"]
+    page = await ask(client, "GET", f"{QUEUES}{T}&name=order&limit=2&after={page['next']}")
+    assert ([one["name"] for one in page["queues"]], "next" in page) == (["reorder"], False)
+    reply = await client.get(f"{QUEUES}{T}&name={'x' * 129}")
+    assert (reply.status, reply.code) == (400, "invalid_request")
 
 
 async def test_an_empty_queue_has_no_oldest_message(client: Client) -> None:
@@ -198,7 +250,7 @@ async def test_whatever_way_it_was_done_it_is_on_record_with_who_did_it(world: W
     ]
     assert found[0]["detail"]["edited"] is True
     assert found[3]["detail"] == {"deleted": 2}
-    secret = header[1].decode().split("_")[2]
+    secret = header[1].decode().split("_", 2)[2]
     assert secret not in str(found)
 
 

@@ -107,6 +107,8 @@ NEEDED: dict[tuple[str, str], Verb | None] = {
     ("GET", "/metrics"): "read",
     ("GET", "/admin/queues"): "list",
     ("GET", "/admin/queues/{name}"): "read",
+    ("GET", "/admin/live"): "list",
+    ("GET", "/admin/queues/{name}/live"): "read",
     ("GET", "/admin/audit"): "read",
     ("GET", "/admin/queues/{name}/results"): "read",
     ("GET", LETTERS): "read",

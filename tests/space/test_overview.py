@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from edgequeues.core.errors import QueueFull, QueueNotFound
-from edgequeues.models import WORK_QUEUE, ConsumerConfig, NewEntry
+from edgequeues.models import WORK_QUEUE, ConsumerConfig, NewEntry, Pull
 from edgequeues.space import overview, watched
 from edgequeues.space.overview import Doing
 from edgequeues.space.shard import SpaceShard
+from edgequeues.space.watched import CHANGED
 
 from .jobs import Jobs
 from .world import Space, SpaceFile, turn
@@ -125,3 +127,60 @@ def test_a_close_up_counts_letters_that_wait_up_to_a_bound(
     assert space.call(SpaceShard.close_up, "jobs").letters == 0
     with pytest.raises(QueueNotFound):
         space.call(SpaceShard.close_up, "nobody")
+
+
+def test_who_watches_the_space_hears_of_whatever_is_written_and_of_nothing_else(space: Space) -> None:
+    def heard(verb: Callable[..., object], *args: object) -> bool:
+        space.events.clear()
+        space.call(verb, *args)
+        return CHANGED in space.events
+
+    assert heard(SpaceShard.push, "jobs", [NewEntry("1")])
+    assert heard(SpaceShard.reconfigure, "jobs", {"paused": True})
+    assert heard(SpaceShard.reconfigure, "jobs", {"paused": False})
+    assert heard(SpaceShard.pull, "jobs", None, Pull())
+    for looking in (SpaceShard.stats, SpaceShard.consumers, SpaceShard.close_up, SpaceShard.watch_closely):
+        assert not heard(looking, "jobs")
+    assert not heard(SpaceShard.doing, "", 100)
+    assert not heard(SpaceShard.pull, "jobs", None, Pull())
+
+
+def test_what_is_acked_counts_in_its_second_whoever_acks_it(space: Space) -> None:
+    jobs = Jobs(space)
+    jobs.push("1", "2", "3")
+    space.clock.advance(2_000)
+    first, second = jobs.pull(batch=2)
+    jobs.ack(first)
+    space.clock.advance(1_000)
+    jobs.ack(second)
+    jobs.bury("4")
+    found = doing(space)
+    assert (found.came[-4:], found.acked[-4:]) == ([3, 0, 0, 1], [0, 0, 1, 1])
+    assert (len(found.came), len(found.acked)) == (60, 60)
+
+
+def test_names_are_compared_turn_by_turn(space: Space, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overview, "LOOKED_AT", 2)
+    for name in ("a1", "b1", "b2", "a2", "a3"):
+        space.put(name, "1")
+        space.clock.advance(1)
+    found: list[str | None] = []
+    turns, after = 0, ""
+    while True:
+        page = space.call(SpaceShard.doing, after, 100, "A")
+        found, turns = found + [one.name for one in page.queues], turns + 1
+        if page.resume is None:
+            break
+        after = page.resume
+    assert (found, turns) == (["a1", "a2", "a3"], 3)
+
+
+def test_entries_are_those_that_have_not_expired_as_far_as_a_list_looks(
+    space: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overview, "EXPIRED_MAX", 2)
+    jobs = Jobs(space)
+    jobs.push("1", "2", "3", ttl_ms=500)
+    jobs.push("4")
+    space.clock.advance(500)
+    assert doing(space).entries == 2

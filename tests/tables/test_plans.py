@@ -208,6 +208,8 @@ COLD = {  # why a statement need not go through any index in particular; it scan
     "queues.DECLARED": "a spec is applied",
     "queues.GOVERN": "a spec is applied",
     "queues.LIST": "queues are listed",
+    "queues.LIST_LIKE": "queues are looked for by their names",
+    "queues.WINDOW": "queues are looked for by their names",
     "queues.OF_APP": "a spec is applied; the queues of one app are sorted",
     "queues.OWNER": "a queue is made or named",
     "queues.PURGE": "a purge begins",

@@ -18,7 +18,7 @@ from edgequeues.space.letters import Envelope
 from edgequeues.space.log import Victim
 from edgequeues.space.queues import Queue
 from edgequeues.space.watched import told
-from edgequeues.spec.conditions import condition
+from edgequeues.spec.conditions import of_letters
 from shards.shard import grows, reads
 
 LOOKED_AT = 2_000  # dead letters that one turn compares with a filter
@@ -188,7 +188,7 @@ class DeadVerbs(SpaceBase):
         search = Search(row.queue_id, wanted, source_id, last, at, aged_ts)
         if wanted.where is None:
             return search
-        asked = condition(wanted.where, None if source is None else source.rules)
+        asked = of_letters(wanted.where, None if source is None else source.rules)
 
         def holds(entry: Entry, letter: DeadLetter) -> bool:
             return asked(entry.data, letters.known(entry, letter), at)

@@ -273,7 +273,7 @@ def look(
             looked_at += 1
             last = Place(source_id, source_position, position)
             if is_wanted and search.holds is not None:
-                room -= _work(size, search.scans, position)
+                room -= work(size, search.scans, f"the dead letter at position {position}")
             if is_wanted and (search.holds is None or search.holds(*at(db, [position])[0])):
                 places.append((last, size))
                 bytes_max -= size
@@ -282,13 +282,13 @@ def look(
     return Found(places, last if looked_at == rows_max else None)
 
 
-def _work(size: int, scans: int, position: int) -> int:
-    """Bytes that an expression goes through of a letter. Raises InvalidRequest where it would take seconds."""
+def work(size: int, scans: int, what: str) -> int:
+    """Bytes that an expression goes through of a message. Raises InvalidRequest where it would take seconds."""
     work = size * max(scans, 1)
     if scans > 1 and work > CONDITION_BYTES_OF_ONE:
         raise InvalidRequest(
-            f"where: it goes {scans} times through the {size} bytes of the dead letter at position {position}, which"
-            " takes too long: compare less with lists, or leave that letter out by other fields of the filter"
+            f"where: it goes {scans} times through the {size} bytes of {what}, which takes too long: compare less"
+            " with lists, or leave that one out by other fields of the filter"
         )
     return work
 

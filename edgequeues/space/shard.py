@@ -24,6 +24,7 @@ from edgequeues.space.hook_verbs import HookVerbs
 from edgequeues.space.log_verbs import LogVerbs
 from edgequeues.space.measuring import Measuring
 from edgequeues.space.overview import Overview
+from edgequeues.space.search_verbs import SearchVerbs
 from edgequeues.space.session_verbs import SessionVerbs
 from edgequeues.space.spec_verbs import SpecVerbs
 from edgequeues.space.timed import UNREAD
@@ -45,6 +46,7 @@ class SpaceShard(
     BlobVerbs,
     Overview,
     Measuring,
+    SearchVerbs,
 ):
     """The queues of one space."""
 

@@ -1,7 +1,8 @@
-"""Conditions: which dead letters somebody means, in the language of the expressions of specs.
+"""Conditions: which dead letters, or which messages, somebody means, in the language of the expressions of specs.
 
-The fields of the message are read by their names, as in a `map_to`. Beside them there are the facts of the letter
-below; where a field has the name of a fact, the fact is meant, and the field is `message.<name>`.
+The fields of the message are read by their names, as in a `map_to`. Beside them there are the facts below, of the
+letter or of where the message stands; where a field has the name of a fact, the fact is meant, and the field is
+`message.<name>`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from edgequeues.spec.ir import MessageType, QueueSpec
 
 BOOL = AttrType("bool", optional=True)
 MAYBE = AttrType("string", optional=True)
-FACTS: dict[str, AttrType] = {
+MAYBE_INT, MAYBE_TIME = AttrType("int", optional=True), AttrType("time", optional=True)
+Facts = Mapping[str, AttrType]
+LETTER: Facts = {
     "message": JSON,
     "error": STRING,
     "reason": AttrType("enum", values=("exhausted", "permanent", "skipped", "malformed")),
@@ -37,13 +40,35 @@ FACTS: dict[str, AttrType] = {
     "type": MAYBE,
     "replayed": AttrType("bool"),
 }
+MESSAGE: Facts = {
+    "message": JSON,
+    "id": STRING,
+    "key": MAYBE,
+    "type": MAYBE,
+    "priority": INT,
+    "created_at": TIME,
+    "updated_at": TIME,
+    "state": AttrType(
+        "enum", values=("scheduled", "waiting", "ready", "leased", "backoff", "finished", "none")
+    ),
+    "consumer": MAYBE,
+    "attempts": MAYBE_INT,
+    "due_at": MAYBE_TIME,
+    "worker": MAYBE,
+    "error": MAYBE,
+    "first_seen_at": MAYBE_TIME,
+    "last_seen_at": MAYBE_TIME,
+}
 
 
 class _Facts(Anything):
     """The facts, and any field of a message whose type nobody knows."""
 
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+
     def __getitem__(self, name: str) -> AttrType:
-        return FACTS.get(name, JSON)
+        return self._facts.get(name, JSON)
 
 
 WHERE = "where"  # how the text is called in refusals
@@ -65,9 +90,9 @@ class Condition:
     scans: how often it may go through all that a message holds; each time takes as long as the message is.
     """
 
-    def __init__(self, text: str, message_type: MessageType | None) -> None:
+    def __init__(self, text: str, message_type: MessageType | None, facts: Facts) -> None:
         self._type = message_type or {}
-        scope = _Facts() if message_type is None else {**message_type, **FACTS}
+        scope = _Facts(facts) if message_type is None else {**message_type, **facts}
         expr = pieces.expression(WHERE, text, scope, (BOOL,))
         self._holds = compile_expr(expr)
         self.scans = _scans(expr)
@@ -75,7 +100,7 @@ class Condition:
     def __call__(self, data: str, facts: Mapping[str, Any], at: int) -> bool:
         """Does it hold for a message at unix ms `at`? Where it cannot be computed, it does not.
 
-        facts: all of FACTS but `message`.
+        facts: all of them but `message`.
         """
         value = jsontext.value(data)
         known = attrs.fields_of(self._type, value)
@@ -93,12 +118,24 @@ def _scans(node: Any) -> int:
     return own + sum(map(_scans, inner))
 
 
-@lru_cache(maxsize=256)
-def condition(text: str, rules: str | None) -> Condition:
-    """The condition of a text. rules: of the queue whose messages are meant, as its row says them; None: of any.
+def of_letters(text: str, rules: str | None) -> Condition:
+    """A condition for dead letters. rules: of the queue whose messages they were, as its row says them; None: of any.
+
+    Raises as `of_messages` does.
+    """
+    return _condition(text, rules, letters=True)
+
+
+def of_messages(text: str, rules: str | None) -> Condition:
+    """A condition for messages and where they stand. rules: of their queue, as its row says them; None: of any.
 
     Raises InvalidRequest for what is no expression, for a field that no message of that queue has, and for what is
     neither true nor false.
     """
+    return _condition(text, rules, letters=False)
+
+
+@lru_cache(maxsize=256)
+def _condition(text: str, rules: str | None, *, letters: bool) -> Condition:
     spec = None if rules is None else msgspec.json.decode(rules, type=QueueSpec)
-    return Condition(text, None if spec is None else spec.message_type)
+    return Condition(text, None if spec is None else spec.message_type, LETTER if letters else MESSAGE)

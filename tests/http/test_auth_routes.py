@@ -48,6 +48,7 @@ NEEDED: dict[tuple[str, str], Verb | None] = {
     ("DELETE", "/v1/{dxn}/consumers/{consumer}"): "configure",
     ("GET", "/v1/{dxn}/peek"): "read",
     ("GET", "/v1/{dxn}/explain"): "read",
+    ("GET", "/v1/{dxn}/search"): "read",
     ("GET", "/v1/{dxn}/lines"): "read",
     ("POST", "/v1/{dxn}/skip"): "configure",
     ("GET", "/v1/{dxn}/dead"): "read",

@@ -31,6 +31,7 @@ COMMANDS = {
     "release": ("edgequeues.cli.pull:release", "Give messages back that were pulled."),
     "stats": ("edgequeues.cli.look:stats", "Show the counts of a queue and its consumers."),
     "peek": ("edgequeues.cli.look:peek", "Look at the unfinished messages of a queue."),
+    "search": ("edgequeues.cli.search:search", "Find entries and messages in any state."),
     "explain": ("edgequeues.cli.look:explain", "Say why a message is not delivered."),
     "lines": ("edgequeues.cli.look:lines", "Show the ordering keys whose messages wait."),
     "skip": ("edgequeues.cli.consumer:skip", "Give up a message that nobody holds."),

@@ -32,6 +32,7 @@ from edgequeues.client.messages import (
     StandingPage,
 )
 from edgequeues.client.schedules import Schedule
+from edgequeues.client.searching import Found, FoundPage, Stance
 from edgequeues.client.specs import Applied, Hook, QueueChange, ScheduleChange, SpecInfo
 from edgequeues.client.upload import Batch, Chunk
 from edgequeues.client.values import (
@@ -82,6 +83,8 @@ __all__ = [
     "Failed",
     "Failure",
     "FilterReplay",
+    "Found",
+    "FoundPage",
     "GiveUp",
     "Handled",
     "Health",
@@ -117,6 +120,7 @@ __all__ = [
     "SessionPage",
     "Space",
     "SpecInfo",
+    "Stance",
     "Standing",
     "StandingPage",
     "Subscription",

@@ -138,13 +138,13 @@ def page(answer: Answer) -> Page:
     """Return the entries of a `read`."""
     body = Text(checked(answer))
     found = body.decode(WirePage)
-    return Page([_given(body, one) for one in found.entries], found.next_cursor, found.prev_cursor)
+    return Page([given(body, one) for one in found.entries], found.next_cursor, found.prev_cursor)
 
 
 def entry(body: bytes) -> Entry:
     """Return one entry from its JSON. Raises BadAnswer."""
-    given = Text(body)
-    return _given(given, given.decode(WireEntry))
+    text = Text(body)
+    return given(text, text.decode(WireEntry))
 
 
 def progress(body: bytes) -> list[Progress]:
@@ -154,7 +154,8 @@ def progress(body: bytes) -> list[Progress]:
     return [Text(part).decode(Progress) for part in whole if part.strip()]
 
 
-def _given(body: Text, wire: WireEntry) -> Entry:
+def given(body: Text, wire: WireEntry) -> Entry:
+    """Return an entry of an answer as a value."""
     return Entry(
         id=wire.id,
         position=wire.position,

@@ -37,8 +37,16 @@ from shards.namespace import Ref
 log = logging.getLogger("edgequeues.specs")
 
 
+class PastCall(Struct, frozen=True):
+    """What became of a call. at: unix ms. status: that it was answered with; 0: its sender did not wait for one."""
+
+    at: int
+    status: int
+    outcome: str
+
+
 class HookInfo(Struct, frozen=True):
-    """A webhook as listed. counts: what became of its calls since the server started, by outcome.
+    """A webhook as listed. counts: what became of its calls since the start, by outcome. recent: of the last ones.
 
     state: `blocked`: what it needs is not there, so its calls are answered 503; `why` says more.
     """
@@ -50,6 +58,7 @@ class HookInfo(Struct, frozen=True):
     state: Literal["open", "blocked"]
     why: str | None
     counts: dict[str, int]
+    recent: list[PastCall]
 
 
 class Held(Struct):
@@ -164,6 +173,7 @@ class Specs:
             now = self._by_name.get(name)
             if now is not None:
                 now.hooks[name].counts.update(hook.counts)
+                now.hooks[name].recent.extend(hook.recent)
 
     # -- looking ----------------------------------------------------------------------------------------
 
@@ -219,6 +229,6 @@ def _info(name: str, held: Held) -> HookInfo:
     hook = held.hooks.get(name)
     queue = held.spec.webhooks[name].queue
     state: Literal["open", "blocked"] = "blocked" if hook is None else "open"
-    return HookInfo(
-        name, held.row.space, held.row.app, queue, state, held.why, {} if hook is None else dict(hook.counts)
-    )
+    counts = {} if hook is None else dict(hook.counts)
+    recent = [] if hook is None else [PastCall(*one) for one in hook.recent]
+    return HookInfo(name, held.row.space, held.row.app, queue, state, held.why, counts, recent)

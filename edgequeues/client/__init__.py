@@ -33,7 +33,7 @@ from edgequeues.client.messages import (
 )
 from edgequeues.client.schedules import Schedule
 from edgequeues.client.searching import Found, FoundPage, Stance
-from edgequeues.client.specs import Applied, Hook, QueueChange, ScheduleChange, SpecInfo
+from edgequeues.client.specs import Applied, Hook, PastCall, QueueChange, ScheduleChange, SpecInfo
 from edgequeues.client.upload import Batch, Chunk
 from edgequeues.client.values import (
     AppendAnswer,
@@ -103,6 +103,7 @@ __all__ = [
     "Misfit",
     "NewEntry",
     "Page",
+    "PastCall",
     "Pulled",
     "QueueChange",
     "QueueConfig",

@@ -48,8 +48,16 @@ class SpecInfo(Struct, frozen=True):
     schedules: Sequence[str] = ()
 
 
+class PastCall(Struct, frozen=True):
+    """What became of a call to a webhook. at: unix ms. status: 0 where its sender did not wait for one."""
+
+    at: int
+    status: int
+    outcome: str
+
+
 class Hook(Struct, frozen=True):
-    """A webhook. counts: what became of its calls since the server started, by outcome."""
+    """A webhook. counts: what became of its calls since the server started, by outcome; recent: of the last 50."""
 
     name: str
     space: str
@@ -58,6 +66,7 @@ class Hook(Struct, frozen=True):
     state: str
     why: str | None
     counts: dict[str, int]
+    recent: list[PastCall] = []
 
 
 class _Specs(Struct, frozen=True):

@@ -30,7 +30,7 @@ from edgequeues.core.signatures import Signed
 from edgequeues.http import hook_body, hook_calls, problems
 from edgequeues.http.hook_body import FORM, Sources
 from edgequeues.http.problems import Forbidden, NotReady
-from edgequeues.http.routes import Dialect, Request, Response, Route
+from edgequeues.http.routes import ClientGone, Dialect, Request, Response, Route
 from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
 from edgequeues.spec.hook_targets import CommandHook, Delivered, QueueHook
@@ -76,12 +76,17 @@ def dialect(ingress: Ingress) -> Dialect:
         """Take what was sent; 2xx: it is on disk, or it was before, or it is not wanted."""
         first, second = request.params["hook"], request.params.get("in_space")
         found = ingress.specs.hook(first) if second is None else ingress.specs.hook(second, first)
+        told: list[str] = []  # what became of it
         try:
-            sent = await _proved(ingress, found, request)
-            return await _taken(ingress, found, request, sent)
+            sent = await _proved(ingress, found, request, told)
+            response = await _taken(ingress, found, request, sent, told)
         except Exception as error:
-            found.counts[_outcome(error)] += 1
+            told.append(_outcome(error))
+            status = 0 if isinstance(error, ClientGone) else problems.fault(error).status
+            found.happened(ingress.clock.now_ms(), status, told, failed=True)
             raise
+        found.happened(ingress.clock.now_ms(), response.status, told, failed=False)
+        return response
 
     return Dialect(
         "hooks",
@@ -91,7 +96,7 @@ def dialect(ingress: Ingress) -> Dialect:
     )
 
 
-async def _proved(ingress: Ingress, hook: Hook, request: Request) -> Sent:
+async def _proved(ingress: Ingress, hook: Hook, request: Request, told: list[str]) -> Sent:
     """Read a request, and see that it may be taken. Raises TooLarge, Forbidden, BadSignature."""
     head = request.head
     source_ip = ingress.sources.of(head.peer, head.headers)
@@ -106,12 +111,14 @@ async def _proved(ingress: Ingress, hook: Hook, request: Request) -> Sent:
         refused = hook.verifier.check(signed, at_ms / 1_000)
         if refused is not None:
             log.warning("hook %s: refused, %s: %s", hook.name, refused.kind, refused.detail)
-            hook.counts[f"refused_{refused.kind}"] += 1
+            told.append(f"refused_{refused.kind}")
             raise BadSignature(f"webhook {hook.name}")
     return Sent(body, source_ip, at_ms)
 
 
-async def _taken(ingress: Ingress, hook: QueueHook | CommandHook, request: Request, sent: Sent) -> Response:
+async def _taken(
+    ingress: Ingress, hook: QueueHook | CommandHook, request: Request, sent: Sent, told: list[str]
+) -> Response:
     try:
         text = _text(ingress, hook, request, sent.body)
     except (InvalidJson, InvalidRequest) as error:
@@ -121,26 +128,25 @@ async def _taken(ingress: Ingress, hook: QueueHook | CommandHook, request: Reque
     else:
         call = _call(hook, request, sent, text)
         if hook.scheme == "slack" and _is_challenge(call.payload):
-            hook.counts["challenge"] += 1
+            told.append("challenge")
             return Response(jsontext.write({"challenge": call.payload["challenge"]}))
         if isinstance(hook, CommandHook):
-            return await _called(ingress, hook, call, sent)
+            return await _called(ingress, hook, call, sent, told)
         messages = hook.messages(call)
     if messages is None:
-        return _not_wanted(hook)
+        return _not_wanted(hook, told)
     taken = await _ingest(ingress, hook, messages)
-    for one in taken:
-        hook.counts[one.outcome] += 1
+    told += [one.outcome for one in taken]
     return _answer(hook, messages, taken)
 
 
-async def _called(ingress: Ingress, hook: CommandHook, call: Call, sent: Sent) -> Response:
+async def _called(ingress: Ingress, hook: CommandHook, call: Call, sent: Sent, told: list[str]) -> Response:
     """Carry out what is asked for at once; 200: it is done, or it was before."""
     calls = hook.calls(call)
     if calls is None:
-        return _not_wanted(hook)
+        return _not_wanted(hook, told)
     answers = await hook_calls.carry_out(ingress.router, ingress.executors, hook, calls, sent.at_ms)
-    hook.counts.update("duplicate" if one.duplicate else "done" for one in answers)
+    told += ["duplicate" if one.duplicate else "done" for one in answers]
     said = [
         b'"idempotency_key":%b,%b"result":%b'
         % (jsontext.write(one.key), b'"duplicate":true,' if answer.duplicate else b"", answer.result.encode())
@@ -151,8 +157,8 @@ async def _called(ingress: Ingress, hook: CommandHook, call: Call, sent: Sent) -
     return _told(hook, b'{"ok":true,"commands":[%b]}' % b",".join(b"{%b}" % one for one in said), 200)
 
 
-def _not_wanted(hook: Hook) -> Response:
-    hook.counts["filtered"] += 1
+def _not_wanted(hook: Hook, told: list[str]) -> Response:
+    told.append("filtered")
     return _told(hook, b'{"ok":true,"filtered":true}', 200)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -21,6 +21,7 @@ from edgequeues.spec.ir import Expr, WebhookSpec
 from edgequeues.spec.judging import text_of
 
 DIGEST = "sha256:"
+RECENT_MAX = 50  # calls of one webhook that are remembered one by one
 
 Network = IPv4Network | IPv6Network
 
@@ -69,8 +70,19 @@ class Keys(NamedTuple):
     all: tuple[str, ...]
 
 
+class Past(NamedTuple):
+    """What became of a call at unix ms `at`. status: 0 where the sender did not wait for one."""
+
+    at: int
+    status: int
+    outcome: str
+
+
 class Hook:
-    """One webhook. verifier: None: anybody may call it. counts: what became of its calls since the server started."""
+    """One webhook. verifier: None: anybody may call it.
+
+    counts, recent: what became of its calls since the server started, of all and of the last ones.
+    """
 
     def __init__(self, name: str, space: str, app: str, spec: WebhookSpec, verifier: Verifier | None) -> None:
         self.name = name
@@ -80,10 +92,17 @@ class Hook:
         self.verifier = verifier
         self.scheme = scheme_of(spec)
         self.counts: Counter[str] = Counter()
+        self.recent: deque[Past] = deque(maxlen=RECENT_MAX)
         self._networks: list[Network] = [ip_network(one) for one in spec.allow_ips]
         self._filter = _compiled(spec.filter)
         self._key = _compiled(spec.idempotency_key)
         self._for_each = _compiled(spec.for_each)
+
+    def happened(self, at: int, status: int, outcomes: Sequence[str], *, failed: bool) -> None:
+        """Note what became of a call at unix ms `at`: of each of its messages, or why it failed, in detail first."""
+        self.counts.update(outcomes)
+        outcome = outcomes[0] if failed else ",".join(sorted(set(outcomes)))
+        self.recent.append(Past(at, status, outcome or "nothing"))
 
     def admits(self, source_ip: str) -> bool:
         """May calls come from this address?"""

@@ -141,6 +141,12 @@ class Hooked:
         counts: dict[str, int] = found["counts"]
         return counts
 
+    async def recent(self, hook: str = "alert") -> list[Any]:
+        """What became of the last calls of a hook."""
+        reply = await self.client.get("/v1/hooks")
+        [found] = [one["recent"] for one in reply.json()["hooks"] if one["name"] == hook]
+        return list(found)
+
 
 @asynccontextmanager
 async def hooked(

@@ -7,6 +7,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import trio
+
+from edgequeues.spec.hooks import RECENT_MAX
 
 from .fronted import FrontName
 from .hooking import PAGERDUTY, PD, QUEUE, Hooked, github, hooked, one_hook, pagerduty, slack, twilio, written
@@ -335,3 +338,40 @@ async def test_s2_83_a_full_queue_is_503_with_retry_after(tmp_path: Path, front:
         [held] = await alerts.pull()
         await alerts.ack(held)
         assert "duplicate" not in await alerts.taken(b'{"event":{"id":"2"}}')
+
+
+# -- what became of calls ---------------------------------------------------------------------------------
+
+
+async def test_the_last_calls_are_told_one_by_one(tmp_path: Path, front: FrontName) -> None:
+    spec = f"""{QUEUE} webhook alert {{
+      queue: Incoming  {PD}  for_each: payload.events  idempotency_key: item.id
+    }}"""
+    async with hooked(tmp_path, spec, front) as alerts:
+        await alerts.signed(b'{"events": [{"id":"a"}]}')
+        await trio.sleep(2)
+        await alerts.signed(b'{"events": [{"id":"a"}, {"id":"b"}]}')
+        await alerts.signed(b'{"events": []}')
+        await alerts.signed(b"{")
+        await alerts.send(b"{}")
+        recent = await alerts.recent()
+        assert [(one["status"], one["outcome"]) for one in recent] == [
+            (202, "queued"),
+            (202, "duplicate,queued"),
+            (200, "nothing"),
+            (400, "invalid"),
+            (401, "refused_missing"),
+        ]
+        assert recent[1]["at"] - recent[0]["at"] == 2_000
+        assert (await alerts.counts())["queued"] == 2
+
+
+async def test_of_very_many_calls_the_last_are_remembered(tmp_path: Path) -> None:
+    async with hooked(tmp_path, PAGERDUTY) as alerts:
+        for n in range(RECENT_MAX + 3):
+            assert (await alerts.signed(b'{"event":{"id":"%d"}}' % max(n, 3))).status == 202
+        outcomes = [one["outcome"] for one in await alerts.recent()]
+        assert outcomes == [
+            "duplicate",
+            *["queued"] * (RECENT_MAX - 1),
+        ]  # the first three calls are forgotten

@@ -78,6 +78,7 @@ async def test_a_webhook_that_is_declared_anew_goes_on_counting_its_calls(specs:
         await specs.applied(SHOP)
     [found] = [one for one in (await specs.client.get("/v1/hooks")).json()["hooks"] if one["name"] == "gh"]
     assert found["counts"]["refused"] == 2
+    assert [one["status"] for one in found["recent"]] == [401, 401]
 
 
 async def test_a_dry_run_says_what_would_be(specs: Specs) -> None:

@@ -109,19 +109,21 @@ def _mending(router: Router, waits: Waits) -> list[Route]:
     async def reclaim(request: Request) -> Response:
         """End the leases that a worker left, turn by turn."""
         queue, space, order = await ordered(request, _Worker)
+        turn = by(request.caller.who, SpaceShard.reclaim)
         count = await request.while_connected(
-            lambda: _summed(lambda: space.call(SpaceShard.reclaim, queue, order.worker), waits)
+            lambda: _summed(lambda: space.call(turn, queue, order.worker), waits)
         )
         return _told("reclaimed", count)
 
     async def clean(request: Request) -> Response:
         """Remove what was finished before a time, turn by turn."""
         queue, space, order = await ordered(request, _Clean)
+        turn = by(request.caller.who, SpaceShard.clean)
 
         async def work() -> int:
             removed, more = 0, True
             while more:
-                part = await patiently(lambda: space.call(SpaceShard.clean, queue, order.before), waits)
+                part = await patiently(lambda: space.call(turn, queue, order.before), waits)
                 removed, more = removed + part.removed, part.more
             return removed
 

@@ -79,7 +79,7 @@ class LogVerbs(SpaceBase):
             return 0
         past = retention.aged_ts(row, at)
         victims = log.named(self.db, row.queue_id, named, at=at, aged_ts=past)
-        self._record_letters(row, victims)
+        self._record_deletes(row, victims, named)
         return self._drop(row, victims)
 
     def delete_range(
@@ -97,7 +97,7 @@ class LogVerbs(SpaceBase):
         low = 0 if after is None else self._position(row, after)
         last = row.tail if through is None else self._position(row, through)
         end = last if before is None else min(last, self._position(row, before) - 1)
-        deleted, reached = self._clear(row, low, end, at, ask_letters=True)
+        deleted, reached = self._clear(row, low, end, at, by_hand=True)
         if reached is None:
             return Deleted(deleted)
         return Deleted(deleted, self._cursor(row, reached), self._cursor(row, last))
@@ -124,25 +124,32 @@ class LogVerbs(SpaceBase):
         return Purge(row.purge_ts, completed=row.purge_ts is not None and not left)
 
     def _clear(
-        self, row: Queue, low: int, end: int, at: int, *, ask_letters: bool = False
+        self, row: Queue, low: int, end: int, at: int, *, by_hand: bool = False
     ) -> tuple[int, int | None]:
         """Delete entries from above `low` up to `end`; return how many, and after which to go on, if at all.
 
-        ask_letters: record which dead letters are among them.
+        by_hand: have it on record, and which dead letters are among them.
         """
         past = retention.aged_ts(row, at)
         victims = log.between(self.db, row.queue_id, low, end, ENTRIES_MAX + 1, at=at, aged_ts=past)
         some = retention.within(victims[:ENTRIES_MAX], retention.SWEEP_BYTES)
-        if ask_letters:
-            self._record_letters(row, some)
+        if by_hand:
+            self._record_deletes(row, some)
         deleted = self._drop(row, some)
         return deleted, None if len(some) == len(victims) else some[-1].position
 
-    def _record_letters(self, row: Queue, victims: Sequence[Victim]) -> None:
-        """Have it on record where dead letters are among what is deleted."""
-        found = deadletters.among(self.db, [one.position for one in victims])
-        if found:
-            self._record("delete_letters", row, count=len(found), ids=told(found))
+    def _record_deletes(self, row: Queue, victims: Sequence[Victim], named: Sequence[str] = ()) -> None:
+        """Have it on record that dead letters, or messages of a work queue, are deleted. named: the ids, if by those.
+
+        Those who use a queue as a log delete from it as they append.
+        """
+        letters = deadletters.among(self.db, [one.position for one in victims])
+        if letters:
+            self._record("delete_letters", row, count=len(letters), ids=told(letters))
+        messages = sum(not one.expired for one in victims) - len(letters)
+        if messages > 0 and row.kind == "work":
+            ids = told(named) if messages == len(named) else None
+            self._record("delete", row, count=messages, ids=ids)
 
     # -- queues -----------------------------------------------------------------------------------------
 

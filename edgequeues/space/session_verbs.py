@@ -117,6 +117,8 @@ class SessionVerbs(IngestVerbs, WorkVerbs):
         desk = self._desk(row)
         desk.lapse(consumer, left)
         self._worked(desk)
+        if left:
+            self._record("reclaim", row, worker=worker, count=len(left))
         return len(left)
 
     def clean(self, queue: str, before_ms: int) -> Cleaned:
@@ -124,6 +126,8 @@ class SessionVerbs(IngestVerbs, WorkVerbs):
         row, _ = self._for_sessions(queue)
         old = endings.before(self.db, row.queue_id, before_ms, ROWS)
         self._drop(row, [Victim(position, size, False) for position, size in old])
+        if old:
+            self._record("clean_sessions", row, before=before_ms, count=len(old))
         return Cleaned(len(old), len(old) == ROWS)
 
     # -- looking ----------------------------------------------------------------------------------------

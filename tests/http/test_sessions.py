@@ -331,6 +331,24 @@ async def test_who_closed_skipped_and_retried_is_on_record(client: Client) -> No
     assert {one["who"]["id"] for one in recorded} == {"loopback"}
 
 
+async def test_who_reclaimed_and_cleaned_up_is_on_record(client: Client) -> None:
+    await enqueue(client)
+    await pull(client, worker="gone")
+    assert await ask(client, "reclaim", worker="gone") == 1
+    assert await ask(client, "reclaim", worker="gone") == 0
+    await ask(client, "close")
+    found = (await client.get("/admin/audit?tenant_id=demo")).json()["audit"]
+    before = found[-1]["at"] * 1_000 + 10_000
+    assert await ask(client, "clean", before=before) == 1
+    assert await ask(client, "clean", before=before) == 0
+    found = (await client.get("/admin/audit?tenant_id=demo")).json()["audit"]
+    assert [(one["action"], one["detail"]) for one in found if one["action"] != "close_session"] == [
+        ("reclaim", {"worker": "gone", "count": 1}),
+        ("clean_sessions", {"before": before, "count": 1}),
+    ]
+    assert {one["who"]["id"] for one in found} == {"loopback"}
+
+
 @only("app", why="it hangs up in the middle of a request by hand")
 async def test_a_client_that_hangs_up_ends_a_long_close_between_two_turns(client: Client) -> None:
     entries = [{"data": {"session_id": "s1", "origin": "o"}, "key": "s1"} for _ in range(1_000)]

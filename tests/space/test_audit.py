@@ -122,6 +122,20 @@ def test_entries_that_are_no_dead_letters_are_deleted_without_a_record(space: Sp
     assert records(space) == []
 
 
+def test_messages_of_a_work_queue_that_are_deleted_by_hand_are_recorded(space: Space) -> None:
+    jobs = Jobs(space)
+    made = jobs.push("0", "1", "2", "3", "4")
+    space.call(SpaceShard.delete_ids, "jobs", made[:2])
+    space.call(SpaceShard.delete_ids, "jobs", [made[2], "nobody"])
+    space.call(SpaceShard.delete_ids, "jobs", ["nobody"])
+    space.call(SpaceShard.delete_range, "jobs", None, None, None)
+    assert [one for one in records(space) if one[0] == "delete"] == [
+        ("delete", "jobs", {"count": 2, "ids": made[:2]}),
+        ("delete", "jobs", {"count": 1}),
+        ("delete", "jobs", {"count": 2}),
+    ]
+
+
 def test_a_record_names_a_hundred_at_most_and_counts_all(space: Space) -> None:
     jobs = Jobs(space)
     jobs.bury(*map(str, range(130)))

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
-from quart import request
+from quart import Response, request
 from quart_trio import QuartTrio
 
 import edgequeues
@@ -122,7 +122,7 @@ def _signing(app: QuartTrio, auth: Auth) -> None:
     """Add what a browser signs in and out by."""
 
     @app.post("/ui/login")
-    async def login() -> Answer:
+    async def login() -> Response:
         """Trade a token for a cookie."""
         if request.mimetype != "application/json":
             raise UnsupportedMedia('a sign-in is JSON: {"token": ...}')
@@ -131,12 +131,12 @@ def _signing(app: QuartTrio, auth: Auth) -> None:
         except (msgspec.DecodeError, UnicodeDecodeError):  # which may hold the token
             raise InvalidRequest('a sign-in is JSON: {"token": ...}') from None
         cookie = auth.sign_in(_headers(), given.token.strip(), request.remote_addr or "")
-        return b"", 204, {**GUARDS, **PRIVATE, "set-cookie": cookie}
+        return _nothing({"set-cookie": cookie})
 
     @app.post("/ui/logout")
-    async def logout() -> Answer:
+    async def logout() -> Response:
         """Sign out."""
-        return b"", 204, {**GUARDS, **PRIVATE, "set-cookie": auth.sign_out(_headers())}
+        return _nothing({"set-cookie": auth.sign_out(_headers())})
 
     @app.get("/ui/session")
     async def session() -> Answer:
@@ -150,6 +150,13 @@ def _signing(app: QuartTrio, auth: Auth) -> None:
             "version": edgequeues.__version__,
         }
         return msgspec.json.encode(found), 200, {**GUARDS, **PRIVATE, "content-type": "application/json"}
+
+
+def _nothing(headers: dict[str, str]) -> Response:
+    """204, of which RFC 9110 wants neither a length nor a type."""
+    response = Response(b"", 204, {**GUARDS, **PRIVATE, **headers})
+    del response.headers["content-length"], response.headers["content-type"]
+    return response
 
 
 def _headers() -> Mapping[bytes, bytes]:

@@ -34,6 +34,10 @@ class ForbiddenOrigin(EdgeQueuesError):
     code = "forbidden_origin"
 
 
+class ForeignPage(ForbiddenOrigin):
+    """A sign-in counts for the pages of this server alone. Open them at its own address; programs send a token."""
+
+
 class Unauthenticated(EdgeQueuesError):
     """Send `Authorization: Bearer <token>` with a token that `edgequeues token create` gave and that still holds."""
 

@@ -14,7 +14,7 @@ import trio
 
 from edgequeues.core.errors import RateLimited
 from edgequeues.core.hostnames import is_loopback
-from edgequeues.http.problems import ForbiddenOrigin
+from edgequeues.http.problems import ForeignPage
 
 LASTS_S = 12 * 3600
 SIGNINS_MAX = 1_000  # one more ends the oldest
@@ -80,7 +80,7 @@ class SignIns:
         return None if found is None or trio.current_time() >= found.until else found.token_id
 
     def check_page(self, headers: Headers, method: str) -> None:
-        """Raises ForbiddenOrigin unless a request that a browser adds the cookie to comes from a page of this server.
+        """Raises ForeignPage unless a request that a browser adds the cookie to comes from a page of this server.
 
         Cookies know no ports: those of other servers on this machine get a browser to send it, too.
         """
@@ -89,9 +89,7 @@ class SignIns:
         if not foreign and (self._is_own(origin, headers) if origin is not None else method in SAFE):
             return
         said = "none" if origin is None else ascii(origin[:100].decode("latin-1"))
-        raise ForbiddenOrigin(
-            f"a sign-in counts for pages of this server only, Origin is {said}; programs send a token"
-        )
+        raise ForeignPage(f"the request would use the sign-in of a browser, and its Origin is {said}")
 
     def admit(self, peer: str) -> None:
         """Raises RateLimited where a peer has failed too often of late."""

@@ -169,6 +169,10 @@ FIRST_READY = (
     " WHERE d.consumer_id = ? AND d.rank = ? AND d.state = 'ready' AND e.updated_ts > ?"
     " AND (e.expires_ts IS NULL OR e.expires_ts > ?) ORDER BY d.turn LIMIT 1"
 )
+NEXT_RANK = (
+    "SELECT rank FROM deliveries INDEXED BY deliveries_ready WHERE consumer_id = ? AND rank > ? AND state = 'ready'"
+    " ORDER BY rank LIMIT 1"
+)
 OLDEST = (
     "SELECT e.updated_ts FROM deliveries d JOIN queue_entries e ON e.id = d.entry_id"
     " WHERE d.consumer_id = ? ORDER BY d.entry_id LIMIT 1"
@@ -192,8 +196,16 @@ def oldest_ready(db: apsw.Connection, consumer_id: int, *, at: int, aged_ts: int
 
     What has expired at unix ms `at` does not count. How long it was delayed, backing off or behind others neither.
     """
-    found = (db.execute(FIRST_READY, (consumer_id, rank, aged_ts, at)).get for rank in range(10))
-    return min((ts for ts in found if ts is not None), default=None)
+    first: int | None = None
+    rank: int | None = db.execute(
+        NEXT_RANK, (consumer_id, -1)
+    ).get  # most queues have messages of one priority
+    while rank is not None:
+        since: int | None = db.execute(FIRST_READY, (consumer_id, rank, aged_ts, at)).get
+        if since is not None and (first is None or since < first):
+            first = since
+        rank = db.execute(NEXT_RANK, (consumer_id, rank)).get
+    return first
 
 
 def oldest(db: apsw.Connection, consumer_id: int) -> int | None:

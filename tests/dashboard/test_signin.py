@@ -31,6 +31,7 @@ async def test_a_token_is_traded_for_a_cookie_that_scripts_and_other_sites_canno
     browser = Browser(await world.open())
     reply = await browser.sign_in(token)
     assert (reply.status, reply.body, reply.headers["cache-control"]) == (204, b"", "no-store")
+    assert not {"content-length", "content-type"} & set(reply.headers)
     name, *attributes = browser.set_cookie.split("; ")
     assert re.fullmatch(r"edgequeues-8700=[A-Za-z0-9_-]{43}", name)
     assert attributes == [f"Max-Age={LASTS_S}", "Path=/", "HttpOnly", "SameSite=Strict"]

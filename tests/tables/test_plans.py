@@ -94,6 +94,7 @@ HOT = {  # what a statement is to go through that runs with every push, pull, an
     "deliveries.REMOVE": "PRIMARY KEY (consumer_id=? AND entry_id=?)",
     "deliveries.DUE": "deliveries_due (due_ts<?)",
     "deliveries.OF_ENTRY": "deliveries_entry (entry_id=?)",
+    "standings.NEXT_RANK": "COVERING INDEX deliveries_ready (consumer_id=? AND rank>?)",
     "standings.FIRST_READY": "deliveries_ready (consumer_id=? AND rank=?)",
     "audit.FRONT": "INTEGER PRIMARY KEY (rowid>?)",
     "audit.OF_NAME": "audit_name (queue_name=? AND rowid>?)",

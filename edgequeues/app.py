@@ -30,6 +30,7 @@ from edgequeues.http.server import Server
 from edgequeues.http.signins import SignIns
 from edgequeues.http.waits import Waits
 from edgequeues.metrics import Metrics
+from edgequeues.openapi import serving as openapi
 from edgequeues.router import Router
 from edgequeues.settings import Settings, SettingsError
 from edgequeues.space.shard import SpaceShard
@@ -154,7 +155,7 @@ def _server(
         ingest.dialect(doors),
     ]
     return Server(
-        dialects,
+        [*dialects, openapi.dialect(dialects)],
         make_pages(auth),
         waits,
         auth=auth,

@@ -33,7 +33,7 @@ UnixS = Annotated[int, Meta(ge=0, le=UNIX_MS_MAX // 1_000)]
 FILTERS = frozenset(("reason", "key", "type", "since", "until", "error", "where", "replayed"))
 
 
-class _Filter(Struct, frozen=True, forbid_unknown_fields=True):
+class FilterIn(Struct, frozen=True, forbid_unknown_fields=True):
     """Which dead letters of a queue, in the words of this API. ids: these. all: whichever there are."""
 
     ids: list[str] | None = None
@@ -47,13 +47,17 @@ class _Filter(Struct, frozen=True, forbid_unknown_fields=True):
     where: FilterText | None = None
 
 
-class _Replay(_Filter, frozen=True):
+class ReplayLetters(FilterIn, frozen=True):
+    """Dead letters to replay. per_second: at most so many a second."""
+
     preview: bool = False
     limit: Annotated[int, Meta(ge=1)] | None = None
     per_second: PerSecond | None = None
 
 
-class _Purge(_Filter, frozen=True):
+class PurgeLetters(FilterIn, frozen=True):
+    """Dead letters to delete."""
+
     replayed: bool | None = None
 
 
@@ -67,18 +71,22 @@ class Order(Struct, frozen=True):
     per_second: float | None = None
 
 
-class _Edit(Struct, forbid_unknown_fields=True):
+class EditLetter(Struct, forbid_unknown_fields=True):
+    """A message as it is to be; left out: as it was."""
+
     message: Raw | UnsetType = UNSET
 
 
-class _Try(Struct, forbid_unknown_fields=True):
+class TryLetter(Struct, forbid_unknown_fields=True):
+    """A message and a mapping to try; left out: as they are."""
+
     message: Raw | UnsetType = UNSET
     map_to: Raw | UnsetType = UNSET
 
 
 def replay(body: bytes) -> Order:
     """Dead letters to replay. Raises InvalidJson, InvalidRequest, InvalidId, TooLarge."""
-    asked = _decode(body, _Replay)
+    asked = _decode(body, ReplayLetters)
     named, wanted = _meant(asked)
     if named is not None and (asked.preview or asked.limit is not None):
         raise InvalidRequest("preview and limit go with a filter, not with ids")
@@ -87,12 +95,12 @@ def replay(body: bytes) -> Order:
 
 def purge(body: bytes) -> Order:
     """Dead letters to delete. Raises InvalidJson, InvalidRequest, InvalidId, TooLarge."""
-    asked = _decode(body, _Purge)
+    asked = _decode(body, PurgeLetters)
     named, wanted = _meant(asked, also=asked.replayed is not None)
     return Order(named, None if wanted is None else replace(wanted, replayed=asked.replayed))
 
 
-def _meant(asked: _Filter, *, also: bool = False) -> tuple[list[str] | None, LetterFilter | None]:
+def _meant(asked: FilterIn, *, also: bool = False) -> tuple[list[str] | None, LetterFilter | None]:
     """The ids, or the filter. also: is there another field of a filter?"""
     wanted = LetterFilter(
         reason=asked.reason,
@@ -115,14 +123,14 @@ def _meant(asked: _Filter, *, also: bool = False) -> tuple[list[str] | None, Let
 
 def edit(body: bytes) -> str | None:
     """The data of an edited message; None: it is to be as it was. Raises InvalidJson, InvalidRequest, TooLarge."""
-    return None if not body.strip() else _data(_decode(body, _Edit).message)
+    return None if not body.strip() else _data(_decode(body, EditLetter).message)
 
 
 def trial(body: bytes) -> tuple[Mapping | None, str | None]:
     """A mapping to be tried, and data to try it on; None: what is there. Raises as `edit` does."""
     if not body.strip():
         return None, None
-    asked = _decode(body, _Try)
+    asked = _decode(body, TryLetter)
     return None if asked.map_to is UNSET else _mapping(bytes(asked.map_to)), _data(asked.message)
 
 
@@ -198,12 +206,14 @@ def _end_ms(seconds: int | None) -> int | None:
 # -- out ----------------------------------------------------------------------------------------------------
 
 
-class _Letter(Struct):
+class LetterRow(Struct):
+    """A dead letter as listed. failed_at: unix seconds. preview: its data, cut to a bound."""
+
     id: str
     failed_at: int
     error: str
     attempts: int
-    preview: object
+    preview: Any
 
 
 def page(name: str, found: object, resume: object) -> bytes:
@@ -238,14 +248,14 @@ def close_up(one: Close) -> dict[str, object]:
     return queue(one.doing) | {"dead_letters": one.letters, "dead_letter_queues": one.graves}
 
 
-def letter(entry: Entry, one: DeadLetter) -> _Letter:
+def letter(entry: Entry, one: DeadLetter) -> LetterRow:
     """A dead letter as listed."""
-    return _Letter(entry.id, one.failed // 1_000, one.error, one.attempts, preview(entry.data))
+    return LetterRow(entry.id, one.failed // 1_000, one.error, one.attempts, preview(entry.data))
 
 
-def previewed(entry: Entry, one: Envelope) -> _Letter:
+def previewed(entry: Entry, one: Envelope) -> LetterRow:
     """The same of a letter in its envelope."""
-    return _Letter(entry.id, one.failed_at // 1_000, one.last_error, one.attempts, preview(entry.data))
+    return LetterRow(entry.id, one.failed_at // 1_000, one.last_error, one.attempts, preview(entry.data))
 
 
 def inspected(one: Inspected) -> dict[str, object]:

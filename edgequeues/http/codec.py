@@ -18,7 +18,7 @@ from edgequeues.models import WORK_QUEUE, ConsumerInfo, Entry, QueueConfig, Queu
 encode: Final = msgspec.json.Encoder().encode
 
 
-class _EntryOut(Struct, frozen=True, gc=False, omit_defaults=True):
+class EntryOut(Struct, frozen=True, gc=False, omit_defaults=True):
     """An entry as it stands in an answer; what is not set is left out, but for the type."""
 
     id: str
@@ -52,8 +52,8 @@ def entry(one: Entry) -> bytes:
     return encode(_out(one))
 
 
-def _out(one: Entry) -> _EntryOut:
-    return _EntryOut(
+def _out(one: Entry) -> EntryOut:
+    return EntryOut(
         one.id,
         one.position,
         one.version,

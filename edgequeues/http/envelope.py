@@ -2,7 +2,7 @@
 
 The main path is one msgspec decode. It is trusted only where nothing is in doubt: what msgspec refuses, or may
 have overlooked, is read again by the careful path, which takes halves of surrogate pairs and words the errors.
-Both give the same `_Sent`; the rules that follow are written once.
+Both give the same `EntryIn`; the rules that follow are written once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HEADERS_MAX = 64
 HEADERS_BYTES_MAX = 8 * 1024  # of their compact JSON text
 
 
-class _Sent(Struct, forbid_unknown_fields=True):
+class EntryIn(Struct, forbid_unknown_fields=True):
     """An entry of the right form; its values are not judged yet. id, type: None: whatever the data says of itself."""
 
     data: Raw
@@ -50,8 +50,10 @@ class _Sent(Struct, forbid_unknown_fields=True):
     idempotency_key: str | UnsetType = UNSET
 
 
-class _Body(Struct, forbid_unknown_fields=True):
-    entries: list[_Sent]
+class EntriesIn(Struct, forbid_unknown_fields=True):
+    """The body of an append or a push."""
+
+    entries: list[EntryIn]
 
 
 class _Named(Struct):
@@ -61,8 +63,8 @@ class _Named(Struct):
     type: Any = msgspec.field(default=None, name="@type")
 
 
-_SENT = msgspec.json.Decoder(_Sent)
-_BODY = msgspec.json.Decoder(_Body)
+_SENT = msgspec.json.Decoder(EntryIn)
+_BODY = msgspec.json.Decoder(EntriesIn)
 _NAMED = msgspec.json.Decoder(_Named)
 _INTEGERS: dict[str, tuple[msgspec.json.Decoder[int], int, int]] = {
     "ttl_ms": (msgspec.json.Decoder(TtlMs), 1, TTL_MS_MAX),
@@ -113,7 +115,7 @@ def located(error: EdgeQueuesError, where: str) -> EdgeQueuesError:
 # The form: main path, then careful path.
 
 
-def _sent_in(body: bytes) -> list[_Sent]:
+def _sent_in(body: bytes) -> list[EntryIn]:
     try:
         body.decode()  # msgspec does not look into the data
         sent = _BODY.decode(body).entries
@@ -123,7 +125,7 @@ def _sent_in(body: bytes) -> list[_Sent]:
     return sent if body.count(b'"') == 2 + sum(map(_quotes, sent)) else _carefully_in(body)
 
 
-def _sent(text: bytes) -> _Sent:
+def _sent(text: bytes) -> EntryIn:
     try:
         text.decode()
         sent = _SENT.decode(text)
@@ -132,7 +134,7 @@ def _sent(text: bytes) -> _Sent:
     return sent if text.count(b'"') == _quotes(sent) else _carefully(text)
 
 
-def _quotes(sent: _Sent) -> int:
+def _quotes(sent: EntryIn) -> int:
     """How many quotes an entry needs to say this: two a name, two a string, and those of the data.
 
     msgspec keeps the last of two equal names, but a name given twice has its quotes twice. So a text with just
@@ -162,7 +164,7 @@ def _quotes(sent: _Sent) -> int:
     return quotes
 
 
-def _carefully_in(body: bytes) -> list[_Sent]:
+def _carefully_in(body: bytes) -> list[EntryIn]:
     slices = None
     for name, value in _members(body):
         if name != "entries":
@@ -184,7 +186,7 @@ def _carefully_in(body: bytes) -> list[_Sent]:
     return sent
 
 
-def _carefully(text: bytes) -> _Sent:
+def _carefully(text: bytes) -> EntryIn:
     fields: dict[str, Any] = {}
     for name, value in _members(text):
         if name not in _READERS:
@@ -194,7 +196,7 @@ def _carefully(text: bytes) -> _Sent:
         fields[name] = _READERS[name](name, value)
     if "data" not in fields:
         raise InvalidRequest(".data: missing")
-    return _Sent(**fields)
+    return EntryIn(**fields)
 
 
 def _members(text: bytes) -> list[tuple[str, bytes]]:
@@ -269,7 +271,7 @@ def _check_count(number: int) -> None:
         raise TooLarge(f"{number} entries, at most {ENTRIES_MAX}")
 
 
-def _new_entry(sent: _Sent, in_range: bool) -> NewEntry:
+def _new_entry(sent: EntryIn, in_range: bool) -> NewEntry:
     """What to append. `in_range`: no number of the data needs a look."""
     data = _data_text(sent.data, in_range)
     own_id, own_type = _own_names(sent.data, data) if data[0] == "{" else (None, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from urllib.parse import unquote_plus
 
 from edgequeues.core.errors import InvalidRequest
@@ -40,11 +40,12 @@ def _decode(part: bytes) -> str:
         raise InvalidRequest("the query is not UTF-8, percent-encoded") from error
 
 
-def only(query: Query, known: Container[str]) -> None:
+def only(query: Query, known: Collection[str]) -> None:
     """Refuse a parameter this route does not have: a misspelt filter must not read as no filter."""
     for name in query:
         if name not in known:
-            raise InvalidRequest(f"unknown parameter {_shown(name)}")
+            there = f"there are {', '.join(sorted(known))}" if known else "there are none here"
+            raise InvalidRequest(f"unknown parameter {_shown(name)}: {there}")
 
 
 def text(query: Query, name: str, *, length_max: int = 4096) -> str | None:

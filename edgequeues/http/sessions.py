@@ -28,11 +28,15 @@ LISTED = 100  # where the request does not say
 ORDER_BYTES_MAX = 16 * 1024  # of a body that names a session, a worker or a time
 
 
-class _Worker(Struct, frozen=True, forbid_unknown_fields=True):
+class WorkerIn(Struct, frozen=True, forbid_unknown_fields=True):
+    """Whose leases end."""
+
     worker: Annotated[str, Meta(min_length=1, max_length=256)]
 
 
-class _Clean(Struct, frozen=True, forbid_unknown_fields=True):
+class CleanIn(Struct, frozen=True, forbid_unknown_fields=True):
+    """Before which unix ms it was finished."""
+
     before: UnixMs
 
 
@@ -108,7 +112,7 @@ def _mending(router: Router, waits: Waits) -> list[Route]:
 
     async def reclaim(request: Request) -> Response:
         """End the leases that a worker left, turn by turn."""
-        queue, space, order = await ordered(request, _Worker)
+        queue, space, order = await ordered(request, WorkerIn)
         turn = by(request.caller.who, SpaceShard.reclaim)
         count = await request.while_connected(
             lambda: _summed(lambda: space.call(turn, queue, order.worker), waits)
@@ -117,7 +121,7 @@ def _mending(router: Router, waits: Waits) -> list[Route]:
 
     async def clean(request: Request) -> Response:
         """Remove what was finished before a time, turn by turn."""
-        queue, space, order = await ordered(request, _Clean)
+        queue, space, order = await ordered(request, CleanIn)
         turn = by(request.caller.who, SpaceShard.clean)
 
         async def work() -> int:

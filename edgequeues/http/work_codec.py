@@ -42,25 +42,35 @@ IDS_BYTES_MAX = 256 * 1024  # 1,000 ids of full length
 STATES = UNFINISHED
 
 
-class _Leases(Struct, forbid_unknown_fields=True):
+class LeasesIn(Struct, forbid_unknown_fields=True):
+    """Leases, by their tokens."""
+
     leases: list[str]
 
 
-class _Acks(Struct, forbid_unknown_fields=True):
+class AcksIn(Struct, forbid_unknown_fields=True):
+    """Leases that are done, and JSON of what came of some."""
+
     leases: list[str]
     results: dict[str, Raw] = {}
 
 
-class _Extension(Struct, forbid_unknown_fields=True):
+class ExtensionIn(Struct, forbid_unknown_fields=True):
+    """Leases, and for how long from now."""
+
     leases: list[str]
     lease_ms: LeaseMs
 
 
-class _Retries(Struct, forbid_unknown_fields=True):
+class RetriesIn(Struct, forbid_unknown_fields=True):
+    """Attempts to give up."""
+
     retries: list[Retry]
 
 
-class _Skip(Struct, forbid_unknown_fields=True):
+class SkipIn(Struct, forbid_unknown_fields=True):
+    """A message to give up; consumer: whose; None: `default`."""
+
     id: str
     consumer: str | None = None
 
@@ -79,7 +89,9 @@ class ReplayOrder(Struct, frozen=True, forbid_unknown_fields=True):
     preview: bool = False
 
 
-class _Purge(Struct, forbid_unknown_fields=True):
+class PurgeIn(Struct, forbid_unknown_fields=True):
+    """What to delete; filter: None: all there is."""
+
     filter: LetterFilter | None = None
 
 
@@ -90,7 +102,7 @@ def pull(body: bytes) -> Pull:
 
 def acks(body: bytes) -> tuple[list[str], dict[str, str]]:
     """Leases by their tokens, and JSON of what came of some. Raises InvalidJson, InvalidRequest, TooLarge."""
-    asked = decode(body, _Acks)
+    asked = decode(body, AcksIn)
     leases = _few("leases", asked.leases)  # before anything is looked for among them
     if not asked.results.keys() <= set(leases):
         raise InvalidRequest("results: of a lease that is not among the leases")
@@ -103,18 +115,18 @@ def acks(body: bytes) -> tuple[list[str], dict[str, str]]:
 
 def leases(body: bytes) -> list[str]:
     """Leases by their tokens. Raises InvalidJson, InvalidRequest, TooLarge."""
-    return _few("leases", decode(body, _Leases).leases)
+    return _few("leases", decode(body, LeasesIn).leases)
 
 
 def extension(body: bytes) -> tuple[list[str], int]:
     """Leases, and for how long from now. Raises InvalidJson, InvalidRequest, TooLarge."""
-    asked = decode(body, _Extension)
+    asked = decode(body, ExtensionIn)
     return _few("leases", asked.leases), asked.lease_ms
 
 
 def retries(body: bytes) -> list[Retry]:
     """Attempts to give up. Raises InvalidJson, InvalidRequest, TooLarge."""
-    return _few("retries", decode(body, _Retries).retries)
+    return _few("retries", decode(body, RetriesIn).retries)
 
 
 def consumer(body: bytes) -> tuple[ConsumerConfig, Start]:
@@ -172,7 +184,7 @@ def _changed(settings: S, changes: dict[str, Any]) -> S:
 
 def skip(body: bytes) -> tuple[str, str | None]:
     """Which message, and whose. Raises InvalidJson, InvalidRequest, InvalidId."""
-    asked = decode(body, _Skip)
+    asked = decode(body, SkipIn)
     consumer_name = None if asked.consumer is None else params.name(asked.consumer)
     return ids.check_object_id(asked.id), consumer_name
 
@@ -195,7 +207,7 @@ def replay(body: bytes) -> ReplayOrder:
 
 def purge(body: bytes) -> LetterFilter | None:
     """Which dead letters to delete; None: all there is. Raises InvalidJson, InvalidRequest."""
-    wanted = decode(body, _Purge).filter if body.strip() else None
+    wanted = decode(body, PurgeIn).filter if body.strip() else None
     conditions.read(None if wanted is None else wanted.where)
     return wanted
 

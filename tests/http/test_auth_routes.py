@@ -10,6 +10,7 @@ from edgequeues.core.grants import VERBS, Verb
 from edgequeues.core.ids import ulid_to_hex
 from edgequeues.http import admin, binding, blobs, cloudflare, dxos, hooks, ingest, native
 from edgequeues.http.waits import Waits
+from edgequeues.openapi import serving as openapi
 
 from .asgi import NDJSON, Client, Pairs
 from .dxos_queue import QUEUE, SPACE
@@ -64,6 +65,7 @@ NEEDED: dict[tuple[str, str], Verb | None] = {
     ("POST", "/hook/{hook}"): None,
     ("POST", "/hook/{hook}/{in_space}"): None,
     ("GET", "/v1/hooks"): "list",
+    ("GET", "/openapi.json"): None,
     ("GET", "/v1/spaces/{space}/schedules"): "list",
     ("POST", "/v1/spaces/{space}/schedules/{schedule}/run"): "push",
     ("GET", "/v1/spaces/{space}/specs"): "spec",
@@ -145,7 +147,7 @@ def test_every_route_is_in_the_list_above_with_its_verb() -> None:
     dialects = [build(router, Waits()) for build in (dxos.dialect, cloudflare.dialect)]
     dialects += [build(router, Waits(), router) for build in (native.dialect, admin.dialect)]
     dialects += [binding.dialect(router, router), hooks.dialect(router), blobs.dialect(router, router, "")]
-    dialects += [ingest.dialect(router)]
+    dialects += [ingest.dialect(router), openapi.dialect(dialects)]
     there_are = {(route.method, route.template): route.verb for one in dialects for route in one.routes}
     assert there_are == NEEDED
 
@@ -183,6 +185,11 @@ async def test_health_is_open_to_all(world: World, path: str) -> None:
     client = await world.open(auth="required")
     assert (await client.get(path)).status == 200
     assert (await client.get(path, bearer("eq_x_y"))).status == 200
+
+
+async def test_the_description_of_all_routes_is_open_to_all(world: World) -> None:
+    client = await world.open(auth="required")
+    assert (await client.get("/openapi.json")).status == 200
 
 
 async def test_what_paths_and_methods_there_are_is_told_only_to_those_with_a_token(world: World) -> None:

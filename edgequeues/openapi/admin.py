@@ -232,7 +232,7 @@ OPERATIONS = {
     "POST /admin/queues/{name}/dlq/{id}/dry-run": Op(
         ok(TriedOut),
         query=(TENANT,),
-        body=json(TryLetter, {}, required=False),
+        body=json(TryLetter, {"map_to": {"to": "queue", "queue": "orders"}}, required=False),
         errors=(*BODY, *OF_LETTER, errors.QueueGone),
     ),
     "POST /admin/queues/{name}/dlq/replay": Op(

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from edgequeues.blobs.about import EVENT_CHARS_MAX
 from edgequeues.core import errors
 from edgequeues.http import problems
 from edgequeues.http.blobs import BlobOut, SignIn, SignOut
@@ -53,7 +54,15 @@ class ErasedOut(Struct, frozen=True):
     messages: int
 
 
-EVENT = Param("event", Text, "The id of an event.", required=True)
+EVENT_ID = Annotated[str, Meta(min_length=1, max_length=3 * EVENT_CHARS_MAX)]
+SOURCE = Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+BUCKET = Annotated[str, Meta(pattern="^[a-z0-9]([a-z0-9-]{1,61}[a-z0-9])$")]
+EVENT = Param(
+    "event",
+    Annotated[str, Meta(min_length=1, max_length=EVENT_CHARS_MAX)],
+    "The id of an event.",
+    required=True,
+)
 DOWN = (errors.BlobStoreDown,)
 ITEM = "/blobs/{space}/{bucket}/{key...}"
 
@@ -64,8 +73,8 @@ OPERATIONS = {
             201: Answer("It is stored.", {JSON: BlobOut}),
         },
         headers=(
-            Param("x-event-id", Text, "Of the event it belongs to, percent-encoded.", required=True),
-            Param("x-source", Text, "Where it is from, percent-encoded.", required=True),
+            Param("x-event-id", EVENT_ID, "Of the event it belongs to, percent-encoded.", required=True),
+            Param("x-source", SOURCE, "Where it is from.", required=True),
             Param("x-filename", Text, "What it is to be called, percent-encoded."),
             Param("x-media-width", PIXELS, "In pixels."),
             Param("x-media-height", PIXELS, "In pixels."),
@@ -127,7 +136,7 @@ CHAPTER = Chapter(
     OPERATIONS,
     {
         "space": SPACE,
-        "bucket": Param("bucket", Text, "A bucket's name."),
+        "bucket": Param("bucket", BUCKET, "A bucket's name."),
         "key": Param("key", Text, "A blob's key. Its slashes may stand as they are."),
     },
 )

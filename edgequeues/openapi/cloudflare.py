@@ -32,7 +32,7 @@ QUEUE_OPERATIONS = {
         query=(
             Param("page", Annotated[int, Meta(ge=1)], "From 1; where it is not said, all are given."),
             Param("per_page", Annotated[int, Meta(ge=1, le=PAGE_MAX)], "At most so many in a page."),
-            Param("name", Text, "Only those of these names.", many=True),
+            Param("name", str, "Only those of these names.", many=True),
         ),
     ),
     f"POST {QUEUES}": Op(

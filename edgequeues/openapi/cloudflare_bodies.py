@@ -74,7 +74,7 @@ class CfNewConsumer(Struct, frozen=True):
 class CfPurge(Struct, frozen=True):
     """That all of a queue is to be deleted."""
 
-    delete_messages_permanently: Literal[True] | None = None
+    delete_messages_permanently: Literal[True]
 
 
 class CfMessage(Struct, frozen=True):

@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 
 import edgequeues
+from edgequeues.core.errors import RouteNotFound
 from edgequeues.core.grants import MEANINGS
 from edgequeues.http import problems
 from edgequeues.http.routes import Dialect, Route
-from edgequeues.openapi.op import EVERYWHERE, WITH_BODY, WITH_TOKEN, Chapter, Op, Param
+from edgequeues.openapi.op import AT_THE_FRONT, EVERYWHERE, WITH_BODY, WITH_TOKEN, Chapter, Op, Param
 
 OPENAPI = "3.1.0"
 COMPONENTS = "#/components/schemas/"
@@ -87,7 +88,7 @@ def _kinds(dialect: Dialect, chapter: Chapter) -> Iterator[Any]:
     yield chapter.problem
     for route in dialect.routes:
         op = told(chapter, route)
-        yield from (one.kind for one in (*op.query, *op.headers))
+        yield from (one.kind for one in (*op.query, *op.headers, *op.paths))
         yield from (chapter.paths[name].kind for name, _ in _SEGMENT.findall(route.template))
         if op.body is not None:
             yield from op.body.kinds.values()
@@ -159,7 +160,7 @@ class _Teller:
         made["security"] = [{}, {TOKEN: []}] if route.verb is not None else [{}]
         if op.streams:
             made["x-edgequeues-stream"] = True
-        parameters = [*self._path(route), *(self._param(one, "query") for one in op.query)]
+        parameters = [*self._path(route, op), *(self._param(one, "query") for one in op.query)]
         parameters += [self._param(one, "header") for one in op.headers]
         if parameters:
             made["parameters"] = parameters
@@ -171,9 +172,10 @@ class _Teller:
         made["responses"] = self._responses(route, op)
         return made
 
-    def _path(self, route: Route) -> Iterator[dict[str, Any]]:
+    def _path(self, route: Route, op: Op) -> Iterator[dict[str, Any]]:
+        known = dict(self._chapter.paths) | {one.name: one for one in op.paths}
         for name, _ in _SEGMENT.findall(route.template):
-            yield self._param(self._chapter.paths[name]._replace(required=True), "path")
+            yield self._param(known[name]._replace(required=True), "path")
 
     def _param(self, one: Param, place: str) -> dict[str, Any]:
         schema = self._types.schema(one.kind)
@@ -216,6 +218,7 @@ class _Teller:
     def _faults(self, route: Route, op: Op) -> dict[int, list[type[Exception] | None]]:
         """What may go wrong, by status; None: a bug of ours, or what has no class."""
         kinds = [*EVERYWHERE, *self._chapter.common, *op.errors]
+        kinds += [RouteNotFound] if "{" in route.template else []  # for values that no path can be made of
         kinds += WITH_TOKEN if route.verb is not None else ()
         kinds += WITH_BODY if op.body is not None else ()
         found: dict[int, list[type[Exception] | None]] = {500: [None]}
@@ -239,6 +242,9 @@ class _Teller:
         if headers:
             made["headers"] = headers
         made["content"] = {self._chapter.problem_media: {"schema": schema}}
+        if not self._chapter.coded and not AT_THE_FRONT.isdisjoint(kinds):
+            front = {"schema": self._types.schema(problems.Problem)}
+            made["content"].setdefault(problems.MEDIA.decode(), front)
         return made
 
 

@@ -59,6 +59,7 @@ class DxosRefusal(Struct, frozen=True, rename="camel"):
     data: DxosWhat | UnsetType = UNSET
 
 
+SEGMENT = Annotated[str, Meta(min_length=1)]
 CURSORS = (errors.InvalidCursor, errors.CursorStore)
 AFTER = Param("after", Text, "A cursor; the range begins behind it.")
 BEFORE = Param("before", Text, "A cursor; the range ends before it.")
@@ -112,8 +113,8 @@ CHAPTER = Chapter(
         "tag": Param("tag", Tag, "The space's own queues, or those of its traces.", example="data"),
         "space": Param("space", Annotated[str, Meta(pattern="^B[A-Z2-7]{32}$")], "A space's id."),
         "queue": Param("queue", ULID, "A queue's id."),
-        "identity": Param("identity", Text, "Whose WebSocket."),
-        "device": Param("device", Text, "Of which device."),
+        "identity": Param("identity", SEGMENT, "Whose WebSocket."),
+        "device": Param("device", SEGMENT, "Of which device."),
     },
     strict=False,
     problem=DxosRefusal,

@@ -27,7 +27,7 @@ from edgequeues.openapi.op import (
     json,
     ok,
 )
-from edgequeues.openapi.work import DXN, NO_BODY, NO_QUEUE, SPACES_FULL
+from edgequeues.openapi.work import ANY_DXN, DXN, NO_BODY, NO_QUEUE, SPACES_FULL
 
 ProfileName = Literal["work", "switchboard", "webhook", "inbound"]
 
@@ -96,6 +96,7 @@ LOGS = {
             ),
             304: Answer("It is as it was.", headers=SEEN),
         },
+        paths=(ANY_DXN,),
         query=(
             AFTER,
             BEFORE,
@@ -116,6 +117,7 @@ LOGS = {
     ),
     "DELETE /v1/{dxn}": Op(
         ok(DeletedOut, "How many there were."),
+        paths=(ANY_DXN,),
         query=(
             Param("id", OBJECT_ID, "These objects.", many=True),
             AFTER,

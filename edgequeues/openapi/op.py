@@ -55,14 +55,15 @@ class Answer(NamedTuple):
 class Op(NamedTuple):
     """A route described. Its summary, its verb and its path are the route's own.
 
-    query, headers: all that it takes. errors: those that it may raise besides what all routes of the dialect do.
-    statuses: of errors that have no class of their own. id: where the name of the handler stands for several.
-    streams: an answer lasts as long as the client listens.
+    query, headers: all that it takes. paths: parameters that are others here than in the chapter.
+    errors: those that it may raise besides what all routes of the dialect do. statuses: of errors without a class.
+    id: where the name of the handler stands for several. streams: an answer lasts as long as the client listens.
     """
 
     answers: Mapping[int, Answer]
     query: tuple[Param, ...] = ()
     headers: tuple[Param, ...] = ()
+    paths: tuple[Param, ...] = ()
     body: Body | None = None
     errors: tuple[type[Exception], ...] = ()
     statuses: tuple[int, ...] = ()
@@ -103,6 +104,16 @@ EVERYWHERE: tuple[type[Exception], ...] = (
     shard.ShardBusy,
     shard.NeedsRepair,
     shard.SchemaTooNew,
+)
+# What is refused before the path is known, and so in the words of the native protocol.
+AT_THE_FRONT: frozenset[type[Exception]] = frozenset(
+    (
+        errors.InvalidRequest,
+        errors.TooLarge,
+        problems.HeadersTooLarge,
+        problems.RequestTimeout,
+        shard.Overloaded,
+    )
 )
 WITH_TOKEN: tuple[type[Exception], ...] = (problems.Unauthenticated, problems.Forbidden)
 WITH_BODY: tuple[type[Exception], ...] = (errors.TooLarge, errors.InvalidJson)

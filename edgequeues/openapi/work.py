@@ -38,11 +38,21 @@ from edgequeues.space.explaining import Lines
 from edgequeues.space.letters import Envelope
 
 NAME = Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
+_PART = "[A-Za-z0-9][A-Za-z0-9_-]"
+_QUEUE = (  # with what may follow, and a bracket at the end
+    f"(dxn:(edge:)?queue:((data|trace):)?{_PART}{{0,63}}:{_PART}{{0,127}}"
+    f"|echo://{_PART}{{0,63}}/{_PART}{{0,127}}"
+)
+_OBJECT = "[A-Za-z0-9._~-]{1,128}"
 DXN = Param(
     "dxn",
-    Annotated[str, Meta(pattern=r"^(dxn:(edge:)?queue:|echo://)[A-Za-z0-9._~:/-]{3,400}$")],
-    "The address of a queue, `dxn:queue:SPACE:QUEUE`, or of an object in it, `dxn:queue:SPACE:QUEUE:OBJECT`.",
+    Annotated[str, Meta(pattern=f"^{_QUEUE})$")],
+    "The address of a queue: `dxn:queue:SPACE:QUEUE`, by id or by name.",
     example="dxn:queue:demo:jobs",
+)
+ANY_DXN = DXN._replace(
+    kind=Annotated[str, Meta(pattern=f"^{_QUEUE})([:/]{_OBJECT})?$")],
+    says="The address of a queue, or of an object in it: `dxn:queue:SPACE:QUEUE:OBJECT`, which goes without a query.",
 )
 CONSUMER = Param("consumer", NAME, "A consumer's name.", example="default")
 
@@ -313,7 +323,7 @@ _DEAD = {
 }
 
 _NAMED = Annotated[str, Meta(min_length=1, max_length=NAME_CHARS_MAX)]
-_OF_SESSION = (*NO_BODY, *OF_CONSUMER)
+_OF_SESSION = (*NO_BODY, *OF_CONSUMER, errors.ConfigConflict)
 
 _SESSIONS = {
     "POST /v1/{dxn}/inbound": Op(
@@ -331,7 +341,7 @@ _SESSIONS = {
             Param("after", _NAMED, "The `resume` of the page before."),
             LIMIT,
         ),
-        errors=OF_CONSUMER,
+        errors=(*OF_CONSUMER, errors.ConfigConflict),
     ),
     "POST /v1/{dxn}/sessions/close": Op(
         ok(ExpiredOut),

@@ -14,10 +14,13 @@ import { makeApi } from "./api.js";
 import { trouble } from "./dialogs.js";
 import { h, replace } from "./dom.js";
 import { follow } from "./live.js";
-import { spaces } from "./pages/spaces.js";
 import { help } from "./pages/help.js";
-import { space } from "./pages/space.js";
+import { message } from "./pages/message.js";
+import { messages } from "./pages/messages.js";
+import { queue } from "./pages/queue.js";
 import { signIn } from "./pages/signin.js";
+import { space } from "./pages/space.js";
+import { spaces } from "./pages/spaces.js";
 import { refreshTimes } from "./widgets.js";
 
 // Which page shows which address. `:name` is any one part. To add a page: write it as a module in pages/, import it
@@ -26,6 +29,9 @@ const ROUTES = [
   ["", spaces],
   ["spaces", spaces],
   ["spaces/:space", space],
+  ["spaces/:space/queues/:queue", queue],
+  ["spaces/:space/queues/:queue/messages", messages],
+  ["spaces/:space/queues/:queue/messages/:id", message],
   ["help", help],
 ];
 const MAIN = [["#/spaces", "Spaces"], ["#/help", "Help"]];
@@ -103,7 +109,7 @@ async function looked(api) {
 
 function shown({ title, crumbs, nodes }) {
   document.title = `${title} · edgequeues`;
-  const way = crumbs?.length && h("nav", { class: "crumbs", "aria-label": "Where this is" },
+  const way = crumbs?.length && h("nav", { class: "crumbs", "aria-label": "Breadcrumbs" },
     h("ol", {}, crumbs.map(([text, address]) => h("li", {}, h("a", { href: address }, text)))));
   const heading = h("h1", { tabindex: "-1" }, title);
   replace(main, way, heading, nodes);

@@ -43,12 +43,13 @@ export function trouble(error, again) {
  */
 export async function doing(event, say, work) {
   const pressed = event.currentTarget;
-  pressed.disabled = true;
+  if (pressed.ariaDisabled === "true") return;
+  pressed.ariaDisabled = "true"; // a button that is really disabled would lose the focus
   try {
     say(await work());
   } catch (error) {
     if (error.name !== "AbortError") say(`Not done. ${error.message}`, true);
   } finally {
-    pressed.disabled = false;
+    pressed.ariaDisabled = null;
   }
 }

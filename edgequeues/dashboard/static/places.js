@@ -16,7 +16,7 @@ export const messageAt = (space, queue, id) => queueAt(space, queue, "messages")
 
 // A page about a space or a queue is added here and to the routes of app.js.
 const OF_SPACE = [["", "Queues"]];
-const OF_QUEUE = [["", "Overview"]];
+const OF_QUEUE = [["", "Overview"], ["messages", "Messages"]];
 
 /** The ways within a space. @param {string} space @param {string} current the part that is shown */
 export const spaceNav = (space, current) =>

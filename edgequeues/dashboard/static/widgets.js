@@ -36,9 +36,7 @@ export function table({ caption, columns, key, empty }) {
       return [h(tag, column.heading ? { ...attributes, scope: "row" } : attributes, column.cell(row)), value];
     });
     const made = { tr: old?.tr ?? h("tr"), cells: cells.map(([cell]) => cell), values: cells.map(([, value]) => value) };
-    made.cells.forEach((cell, index) => {
-      if (made.tr.children[index] !== cell) made.tr.children[index]?.replaceWith(cell) ?? made.tr.append(cell);
-    });
+    made.cells.forEach((cell, index) => put(made.tr, index, cell));
     return made;
   }
 
@@ -56,6 +54,19 @@ export function table({ caption, columns, key, empty }) {
 
   update([]);
   return { element, update };
+}
+
+/** Make a cell the one at a place in its row; where the focus was in the one before, it goes to the new one's button. */
+function put(tr, index, cell) {
+  const old = tr.children[index];
+  if (old === cell) return;
+  if (!old) {
+    tr.append(cell);
+    return;
+  }
+  const focused = old.contains(document.activeElement);
+  old.replaceWith(cell);
+  if (focused) cell.querySelector("button, a")?.focus();
 }
 
 /**
@@ -116,10 +127,20 @@ export function facts(pairs) {
     h("div", {}, h("dt", {}, name), h("dd", {}, value ?? "–"))));
 }
 
-/** Numbers as tiles. @param {{name: string, value: import("./dom.js").Child, state?: string}[]} tiles */
+/**
+ * Numbers as tiles, whose texts are set anew without their links becoming others, so that focus stays.
+ * @param {{name: string, state?: string, href?: string}[]} list
+ */
 export function tiles(list) {
-  return h("dl", { class: "tiles" }, list.map(({ name, value, state }) =>
-    h("div", {}, h("dt", {}, state ? badge(state, name) : name), h("dd", {}, value))));
+  const shown = list.map(({ href }) => h(href ? "a" : "span", { href }));
+  const element = h("dl", { class: "tiles" }, list.map(({ name, state }, index) =>
+    h("div", {}, h("dt", {}, state ? badge(state, name) : name), h("dd", {}, shown[index]))));
+  /** @param {Record<string, string>} texts by the tile's name */
+  const update = (texts) => shown.forEach((one, index) => {
+    const text = texts[list[index].name];
+    if (one.textContent !== text) one.textContent = text;
+  });
+  return { element, update };
 }
 
 /**

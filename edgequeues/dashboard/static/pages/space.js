@@ -4,7 +4,7 @@ import { dxn, path, query as queryOf } from "../api.js";
 import { doing } from "../dialogs.js";
 import { h, replace } from "../dom.js";
 import { count, rate, span } from "../format.js";
-import { crumbs, spaceAt, spaceNav } from "../places.js";
+import { crumbs, queueAt, spaceAt, spaceNav } from "../places.js";
 import { amount, badge, button, field, pager, sparkline, table } from "../widgets.js";
 
 const SHOWN = 50; // queues a page
@@ -74,7 +74,7 @@ function columns(context) {
     ],
   });
   return [
-    { title: "Queue", heading: true, value: (row) => [row.name, row.paused, row.kind], cell: (row) => [row.name, " ", row.paused && badge("paused")] },
+    { title: "Queue", heading: true, value: (row) => [row.name, row.paused, row.kind], cell: (row) => [h("a", { href: queueAt(context.params.space, row.name) }, row.name), " ", row.paused && badge("paused")] },
     { title: "Kind", value: (row) => row.kind, cell: (row) => row.kind },
     { title: "Entries", number: true, value: (row) => row.entries, cell: (row) => amount(row.entries) },
     ...states,

@@ -16,7 +16,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python; do \
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test fast check bench conformance lock clean
+.PHONY: help install run test fast check docs reference bench conformance lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,12 @@ check: install ## Lint, format, types, layers, and the rules of the house
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/house
 
+docs: install ## Build the documentation's site into ./site, and check every link of it
+	$(BIN)/zensical build --clean --strict
+
+reference: install ## Write the pages and pictures of docs/ that are made from the code
+	$(BIN)/python -m tests.reference
+
 conformance: install $(CLIENTS) ## Run each dialect's golden requests and replies, and the clients made by others
 	$(BIN)/pytest tests/http/test_transcripts.py tests/conformance $(ARGS)
 
@@ -77,5 +83,5 @@ lock: install ## Pin requirements/*.in anew (ARGS=--upgrade takes newer versions
 		requirements/dev.txt requirements/run.txt
 
 clean: ## Remove .venv, Node.js packages and every cache; data stays
-	rm -rf $(VENV) $(DXOS)/node_modules $(CLOUDFLARE)/node_modules dist .bench-peers .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DXOS)/node_modules $(CLOUDFLARE)/node_modules dist site .cache .bench-peers .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -62,16 +62,13 @@ def allowed(state: State, event: Event, then: State) -> bool:
     return then in TRANSITIONS.get((state, event), ())
 
 
-def diagram() -> str:
-    """The Mermaid state diagram of docs/lifecycle.md."""
-    arrows: dict[tuple[str, str], list[str]] = {}
-    for (state, event), targets in TRANSITIONS.items():
-        for then in targets:
-            arrows.setdefault((state, then), []).append(event)
-    starts = [f"    [*] --> {state}" for state in ("scheduled", "waiting", "ready")]
-    lines = [f"    {state} --> {then}: {', '.join(events)}" for (state, then), events in arrows.items()]
-    ends = [f"    {state} --> [*]" for state in STATES if state not in UNFINISHED]
-    return "\n".join(["stateDiagram-v2", *starts, *lines, *ends]) + "\n"
+def moves() -> str:
+    """The Markdown table of moves of docs/lifecycle.md."""
+    rows = [
+        f"| `{state}` | `{event}` | {' or '.join(f'`{then}`' for then in targets)} |"
+        for (state, event), targets in TRANSITIONS.items()
+    ]
+    return "\n".join(["| state | event | then |", "|---|---|---|", *rows]) + "\n"
 
 
 def table() -> str:

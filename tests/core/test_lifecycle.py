@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "lifecycle.md"
 def test_the_page_is_the_one_made_from_the_table() -> None:
     page = PAGE.read_text()
     assert f"<!-- states -->\n{lifecycle.table()}<!-- /states -->" in page
-    assert f"```mermaid\n{lifecycle.diagram()}```" in page
+    assert f"<!-- moves -->\n{lifecycle.moves()}<!-- /moves -->" in page
 
 
 def test_the_schema_knows_the_states_that_have_rows() -> None:

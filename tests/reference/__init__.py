@@ -1,0 +1,1 @@
+"""Pages and pictures of docs/ that are written by what the code knows: `make reference`."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
 from edgequeues.cli.session import Failure, Surroundings
 
@@ -28,7 +29,9 @@ COMMANDS = {
     "pull": ("edgequeues.cli.pull:pull", "Lease messages of a work queue."),
     "ack": ("edgequeues.cli.pull:ack", "Finish messages that were pulled."),
     "retry": ("edgequeues.cli.pull:retry", "Give up attempts at messages that were pulled."),
+    "extend": ("edgequeues.cli.pull:extend", "Hold messages longer that were pulled."),
     "release": ("edgequeues.cli.pull:release", "Give messages back that were pulled."),
+    "top": ("edgequeues.cli.top:top", "Watch how queues are doing."),
     "stats": ("edgequeues.cli.look:stats", "Show the counts of a queue and its consumers."),
     "peek": ("edgequeues.cli.look:peek", "Look at the unfinished messages of a queue."),
     "search": ("edgequeues.cli.search:search", "Find entries and messages in any state."),
@@ -52,8 +55,10 @@ COMMANDS = {
     "hooks": ("edgequeues.cli.spec_server:hooks", "List the webhooks of a server and their calls."),
     "schedules": ("edgequeues.cli.schedules:schedules", "List the schedules of a space, or run one."),
     "token": ("edgequeues.cli.token:token", "Make, list and revoke access tokens."),
+    "doctor": ("edgequeues.cli.doctor:doctor", "Look whether a server would do well here."),
     "check": ("edgequeues.cli.check:check", "Verify the files of a data folder."),
     "bench": ("edgequeues.cli.bench:bench", "Measure this machine."),
+    "completion": ("edgequeues.cli.completion:completion", "Print what completes commands in your shell."),
 }
 
 
@@ -83,6 +88,16 @@ class Commands(click.Group):
         command = getattr(import_module(module), name)
         assert isinstance(command, click.Command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands that begin so; none is imported for that."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        return [
+            CompletionItem(name, help=text)
+            for name, (_, text) in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List them without importing any."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import click
+from click.shell_completion import CompletionItem
 
 from edgequeues.core import dxn
 from edgequeues.core.errors import InvalidDxn
@@ -17,20 +18,34 @@ DURATION_MS_MAX = 2**53  # more than a server counts, and nothing overflows on t
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|[smhdw])", re.ASCII)
 
 
-def address(value: str) -> dxn.Dxn:
-    """The address of a queue or of an object in it."""
-    try:
-        return dxn.parse(value)
-    except InvalidDxn as error:
-        raise click.BadParameter(str(error)) from error
+class Address(click.ParamType[dxn.Dxn]):
+    """The address of a queue or, where that is allowed, of an object in it. A shell may complete it."""
+
+    name = "dxn"
+
+    def __init__(self, *, with_object: bool) -> None:
+        self._with_object = with_object
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> dxn.Dxn:
+        """Parse it."""
+        try:
+            found = value if isinstance(value, dxn.Dxn) else dxn.parse(str(value))
+        except InvalidDxn as error:
+            self.fail(str(error), param, ctx)
+        if found.object is not None and not self._with_object:
+            self.fail(f"{value} names an object; name its queue: {queue_of(found)}", param, ctx)
+        return found
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Addresses that begin so, of the server there is."""
+        from edgequeues.cli.completing import addresses
+
+        return [CompletionItem(one) for one in addresses(ctx.params, incomplete)]
 
 
-def queue(value: str) -> dxn.Dxn:
-    """The address of a queue."""
-    found = address(value)
-    if found.object is not None:
-        raise click.BadParameter(f"{value} names an object; name its queue: {queue_of(found)}")
-    return found
+address, queue = Address(with_object=True), Address(with_object=False)
 
 
 def duration(value: str) -> int:

@@ -95,6 +95,18 @@ def release(session: Session, /, dxn: Dxn, leases: Sequence[str]) -> None:
     _answer(session, "released", lambda client: client.release(str(dxn), leases))
 
 
+@click.command()
+@click.argument("dxn", type=params.queue)
+@leases
+@click.option(
+    "--lease", "lease_ms", type=params.duration, required=True, help="How long from now they are held, as 5m."
+)
+@remote
+def extend(session: Session, /, dxn: Dxn, leases: Sequence[str], lease_ms: int) -> None:
+    """Hold messages of DXN longer, so that nobody else is given them meanwhile."""
+    _answer(session, "extended", lambda client: client.extend(str(dxn), leases, lease_ms))
+
+
 def _answer(session: Session, done: str, call: Callable[[Client], Awaitable[list[Answered]]]) -> None:
     async def work(client: Client) -> None:
         answers = await call(client)

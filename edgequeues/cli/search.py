@@ -61,8 +61,8 @@ def search(
     error, created_at and now.
 
     \b
-      edgequeues search dxn:queue:demo:jobs --where 'amount > 100 && state == "backoff"'
-      edgequeues search dxn:queue:demo:jobs --key customer-7 --state finished --reverse
+      edgequeues search dxn:queue:demo:jobs --where 'amount > 100 && attempts > 1'
+      edgequeues search dxn:queue:demo:jobs --key customer-7 --state finished
     """
     left = TERMINAL_FOUND if limit is None and not session.out.json else limit
 

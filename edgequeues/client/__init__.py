@@ -31,6 +31,7 @@ from edgequeues.client.messages import (
     Standing,
     StandingPage,
 )
+from edgequeues.client.overview import DoingPage, QueueDoing, QueueRates
 from edgequeues.client.schedules import Schedule
 from edgequeues.client.searching import Found, FoundPage, Stance
 from edgequeues.client.specs import Applied, Hook, PastCall, QueueChange, ScheduleChange, SpecInfo
@@ -74,6 +75,7 @@ __all__ = [
     "Consumer",
     "ConsumerRules",
     "DeadLetter",
+    "DoingPage",
     "Ended",
     "Entity",
     "EntityPage",
@@ -107,6 +109,8 @@ __all__ = [
     "Pulled",
     "QueueChange",
     "QueueConfig",
+    "QueueDoing",
+    "QueueRates",
     "QueueStats",
     "Received",
     "Refused",

@@ -21,6 +21,7 @@ from edgequeues.client.entities import EntityVerbs
 from edgequeues.client.errors import Unavailable
 from edgequeues.client.events import TAIL, Subscription
 from edgequeues.client.http import Retry, Transport
+from edgequeues.client.overview import OverviewVerbs
 from edgequeues.client.schedules import ScheduleVerbs
 from edgequeues.client.searching import SearchVerbs
 from edgequeues.client.sessions import SessionVerbs
@@ -45,7 +46,9 @@ DELETE_IDS_MAX = 50  # ids in one request: 50 of 128 characters stay below the 8
 SUBSCRIPTION_RETRY = Retry(attempts_max=12)  # about half a minute: a server has time to restart
 
 
-class Client(WorkVerbs, SearchVerbs, SessionVerbs, SpecVerbs, ScheduleVerbs, EntityVerbs, AdminVerbs):
+class Client(
+    WorkVerbs, SearchVerbs, SessionVerbs, SpecVerbs, ScheduleVerbs, EntityVerbs, AdminVerbs, OverviewVerbs
+):
     """A connection pool to one server. An async context manager; use it once, from one event loop."""
 
     def __init__(

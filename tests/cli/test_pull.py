@@ -51,6 +51,14 @@ def test_a_released_message_is_ready_as_if_it_had_not_been_pulled(filled: Shell)
     assert (again["id"], again["attempts"]) == ("a", 1)
 
 
+def test_an_extended_lease_ends_later(filled: Shell) -> None:
+    message = pulled(filled, "--lease", "1m")[0]
+    [answer] = filled.ok("extend", J, message["lease"], "--lease", "2h").records
+    assert answer["outcome"] == "done"
+    [held] = filled.ok("peek", J, "--state", "leased").records
+    assert held["due"] > message["until"] + 3_600_000
+
+
 def test_a_retried_message_waits_and_keeps_its_error(filled: Shell) -> None:
     [message] = pulled(filled)
     filled.ok("retry", J, message["lease"], "--delay", "1h", "--error", "no luck")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractContextManager
 from functools import partial
 
 import trio
@@ -19,6 +20,7 @@ from edgequeues.router import Router
 from edgequeues.space.overview import QUEUES_MAX, Doing, Queues
 from edgequeues.space.shard import SpaceShard
 from shards.errors import Overloaded
+from shards.hub import Watch
 
 QUEUES = "/admin/queues"
 QUEUE = QUEUES + "/{name}"
@@ -29,7 +31,9 @@ TURN_QUEUES = 25  # that one of them looks at closely, so that nobody has to wai
 PART_LENGTH_MAX = 128  # of a name
 PACE_S = 1.0  # between two looks at the least, however much happens
 REFRESH_S = 5.0  # between two looks at the most, while ages or rates change by themselves
-LIVE_MAX = 500  # streams at once; each of them costs a look a second
+LIVE_MAX = 500  # streams at once
+SHARE = 4  # all looks together take one part in so many of the time; where that is not enough, they are rarer
+PACE_S_MAX = 15.0  # but not rarer than that
 
 _LISTING = ("tenant_id", "after", "limit", "name")
 
@@ -46,7 +50,11 @@ Look = Callable[[], Awaitable[Seen]]
 
 def routes(router: Router, tenants: Tenants, waits: Waits) -> list[Route]:
     """The routes."""
-    live = Live(router, waits)
+
+    def changes(space: str) -> AbstractContextManager[Watch]:
+        return router.watch_changes(space)
+
+    live = Live(changes, waits)
 
     async def queues(request: Request) -> Response:
         """List the queues of a space, and how each is doing."""
@@ -123,8 +131,8 @@ def _moves(one: Doing) -> bool:
 class Live:
     """Streams of what is seen, which end with the server. Nothing is done for anybody who does not listen."""
 
-    def __init__(self, router: Router, waits: Waits) -> None:
-        self._router = router
+    def __init__(self, watch: Callable[[str], AbstractContextManager[Watch]], waits: Waits) -> None:
+        self._watch = watch  # a space, for anything that is written to it
         self._waits = waits
         self._streams = 0
 
@@ -139,20 +147,27 @@ class Live:
         told, due, first = b"", 0.0, True
         self._streams += 1
         try:
-            with self._router.watch_changes(space.name) as watch:
+            with self._watch(space.name) as watch:
+                pace_s = PACE_S
                 while not self._waits.over():
                     if seen.body != told or trio.current_time() >= due:
                         yield b": still here\n\n" if seen.body == told else _event(name, seen.body)
                         told, due = seen.body, trio.current_time() + KEEP_ALIVE_S
-                    await self._waits.pause(PACE_S)
+                    await self._waits.pause(pace_s)
                     # What was seen first was seen before the watch began.
-                    rest_s = (REFRESH_S if seen.moves else KEEP_ALIVE_S) - PACE_S
-                    if first or await self._waits.at_most(rest_s, watch.wait) or seen.moves:
+                    rest_s = (REFRESH_S if seen.moves else KEEP_ALIVE_S) - pace_s
+                    if first or await self._waits.at_most(max(rest_s, PACE_S), watch.wait) or seen.moves:
+                        began = trio.current_time()
                         first, seen = False, await look()
+                        pace_s = self._pace_s(trio.current_time() - began)
         except QueueNotFound:
             yield _event("gone", b"{}")
         finally:
             self._streams -= 1
+
+    def _pace_s(self, took_s: float) -> float:
+        """How long to leave the server alone after a look that took so long, if every stream does likewise."""
+        return min(max(PACE_S, SHARE * self._streams * took_s), PACE_S_MAX)
 
 
 def _event(name: str, data: bytes) -> bytes:

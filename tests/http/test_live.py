@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import trio
@@ -12,8 +13,11 @@ import trio
 from edgequeues.http import watching
 from edgequeues.http.reading import KEEP_ALIVE_S
 from edgequeues.http.server import Server
+from edgequeues.http.tenants import Space
+from edgequeues.http.waits import Waits
 from edgequeues.http.watching import REFRESH_S
 from edgequeues.space.shard import SpaceShard
+from shards.hub import Hub
 
 from .admin_queue import QUEUES, T, ask
 from .asgi import Client, Exchange
@@ -249,3 +253,54 @@ async def test_there_are_so_many_streams_at_once_and_no_more(
             await first.ended.wait()
         async with client.open("GET", LIVE) as third:
             await (await listening(third)).next()
+
+
+async def test_where_many_watch_and_looking_is_slow_each_looks_less_often() -> None:
+    """Eight streams, and a look that takes 0.1 s: together they may look for a quarter of the time."""
+    hub, waits, looks = Hub(), Waits(), 0
+    live = watching.Live(lambda name: hub.watch(name, "changed"), waits)
+
+    async def look() -> watching.Seen:
+        nonlocal looks
+        await trio.sleep(0.1)
+        looks += 1
+        return watching.Seen(b"%d" % looks, moves=True)
+
+    async def follow() -> None:
+        space = cast(Space, SimpleNamespace(name="demo"))
+        response = await live.response(space, "queues", look)
+        assert not isinstance(response.body, bytes)
+        async for _ in response.body:
+            hub.emit("demo", ["changed"])
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(8):
+            nursery.start_soon(follow)
+        await trio.sleep(10)
+        before = looks
+        await trio.sleep(100)
+        assert 100 / 4 * 0.7 <= (looks - before) * 0.1 <= 100 / 4
+        waits.end()
+
+
+async def test_however_slow_looking_is_a_change_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "PACE_S_MAX", KEEP_ALIVE_S + 1)
+    hub, waits, looks = Hub(), Waits(), 0
+    live = watching.Live(lambda name: hub.watch(name, "changed"), waits)
+
+    async def look() -> watching.Seen:
+        nonlocal looks
+        await trio.sleep(60)
+        looks += 1
+        return watching.Seen(b"%d" % looks, moves=False)
+
+    response = await live.response(cast(Space, SimpleNamespace(name="demo")), "queues", look)
+    assert not isinstance(response.body, bytes)
+    told = 0
+    async for piece in response.body:
+        told += piece.startswith(b"event")
+        if told < 5:
+            hub.emit("demo", ["changed"])
+        else:
+            waits.end()
+    assert told == 5

@@ -204,6 +204,28 @@ async def test_a_call_looks_at_so_much_and_says_where_to_go_on(
     assert calls == 4
 
 
+async def test_an_expression_is_computed_of_so_many_entries_a_turn(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "CONDITIONS_MAX", 2)
+    monkeypatch.setattr(route, "TURNS_MAX", 1)
+    await push(client, *({"id": f"m{n}", "data": {"n": n}, "key": f"k{n % 2}"} for n in range(8)))
+    first = await search(client, where("n == 1"))
+    assert ([one["id"] for one in first["found"]], first["resume"] is not None) == (["m1"], True)
+    assert await ids(client, where("n == 7")) == ["m7"]
+    other = await search(client, where("n == 1") + "&key=k1")  # the key is compared first, and costs nothing
+    assert (other["found"][0]["id"], other["resume"] > first["resume"]) == ("m1", True)
+
+
+async def test_an_expression_that_would_take_seconds_is_refused(client: Client) -> None:
+    await push(client, {"id": "large", "data": {"a": "x" * 3_000_000, "b": "y"}}, {"id": "small", "data": {}})
+    costly = " && ".join(["message.a == message.b"] * 12)
+    reply = await client.get(f"{JOBS}/search{where(costly)}")
+    assert (reply.status, reply.code) == (400, "invalid_request")
+    assert "the entry at position" in reply.json()["detail"]
+    assert await ids(client, f"{where(costly)}&id=small") == ["small"]
+
+
 async def test_a_page_ends_at_about_four_megabytes_of_data(client: Client) -> None:
     for n in range(3):
         await push(client, {"id": f"m{n}", "data": "x" * 3_000_000})

@@ -64,13 +64,14 @@ def _records(tenants: Tenants) -> list[Route]:
         )
 
     async def audit(request: Request) -> Response:
-        """List what was done to a space, or to one of its queues, the oldest first."""
-        params.only(request.query, ("tenant_id", "queue", "after", "limit"))
+        """List what was done to a space, or to one of its queues, the oldest first, or the newest."""
+        params.only(request.query, ("tenant_id", "queue", "after", "limit", "reverse"))
         named = params.text(request.query, "queue")
         named = None if named is None else ids.check_queue(named)
-        after, limit = params.integer(request.query, "after") or 0, admin_codec.limit(request.query)
+        after, limit = params.integer(request.query, "after"), admin_codec.limit(request.query)
+        reverse = params.flag(request.query, "reverse")
         space = await tenants.space(request)
-        found = await space.call(SpaceShard.audited, named, after, limit + 1)
+        found = await space.call(SpaceShard.audited, named, after, limit + 1, reverse=reverse)
         resume = found[limit - 1].audit_id if len(found) > limit else None
         return Response(admin_codec.page("audit", [admin_codec.record(one) for one in found[:limit]], resume))
 

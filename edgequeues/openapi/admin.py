@@ -214,7 +214,13 @@ OPERATIONS = {
     "GET /admin/queues/{name}/results": Op(ok(ResultsOut), query=(TENANT, BEHIND, LIMIT), errors=OF_QUEUE),
     "GET /admin/audit": Op(
         ok(AuditOut),
-        query=(TENANT, Param("queue", Text, "Only what was done to this one, by name or id."), BEHIND, LIMIT),
+        query=(
+            TENANT,
+            Param("queue", Text, "Only what was done to this one, by name or id."),
+            BEHIND,
+            LIMIT,
+            Param("reverse", bool, "The newest first."),
+        ),
         errors=OF_QUEUE,
     ),
     "GET /admin/queues/{name}/dlq": Op(

@@ -37,6 +37,13 @@ INSERT = f"INSERT INTO audit ({_GIVEN}) VALUES (?, ?, ?, ?, ?, ?, ?)"
 PAGE = f"SELECT {_COLUMNS} FROM audit WHERE audit_id > ? ORDER BY audit_id LIMIT ?"
 OF_QUEUE = f"SELECT {_COLUMNS} FROM audit WHERE queue_id = ? AND audit_id > ? ORDER BY audit_id LIMIT ?"
 OF_NAME = f"SELECT {_COLUMNS} FROM audit WHERE queue_name = ? AND audit_id > ? ORDER BY audit_id LIMIT ?"
+PAGE_BACK = f"SELECT {_COLUMNS} FROM audit WHERE audit_id < ? ORDER BY audit_id DESC LIMIT ?"
+OF_QUEUE_BACK = (
+    f"SELECT {_COLUMNS} FROM audit WHERE queue_id = ? AND audit_id < ? ORDER BY audit_id DESC LIMIT ?"
+)
+OF_NAME_BACK = (
+    f"SELECT {_COLUMNS} FROM audit WHERE queue_name = ? AND audit_id < ? ORDER BY audit_id DESC LIMIT ?"
+)
 NEWEST = "SELECT max(audit_id) FROM audit"
 FRONT = "SELECT audit_id, at_ts FROM audit WHERE audit_id > 0 ORDER BY audit_id LIMIT ?"
 SWEEP = "DELETE FROM audit WHERE audit_id <= ?"
@@ -70,19 +77,22 @@ def record(
     sweep(db, at, 2)  # one comes, up to two go: so they never grow beyond their number
 
 
-def page(db: apsw.Connection, after: int, limit: int) -> list[Record]:
-    """Up to `limit` rows from above `after`, the oldest first."""
-    return [Record(*row) for row in db.execute(PAGE, (after, limit))]
+def page(db: apsw.Connection, after: int, limit: int, *, reverse: bool = False) -> list[Record]:
+    """Up to `limit` rows from above `after`, the oldest first; reverse: from below it, the newest first."""
+    return [Record(*row) for row in db.execute(PAGE_BACK if reverse else PAGE, (after, limit))]
 
 
-def of_queue(db: apsw.Connection, queue_id: str, after: int, limit: int) -> list[Record]:
+def of_queue(
+    db: apsw.Connection, queue_id: str, after: int, limit: int, *, reverse: bool = False
+) -> list[Record]:
     """As `page`, of those about a queue that is there."""
-    return [Record(*row) for row in db.execute(OF_QUEUE, (queue_id, after, limit))]
+    found = db.execute(OF_QUEUE_BACK if reverse else OF_QUEUE, (queue_id, after, limit))
+    return [Record(*row) for row in found]
 
 
-def of_name(db: apsw.Connection, name: str, after: int, limit: int) -> list[Record]:
+def of_name(db: apsw.Connection, name: str, after: int, limit: int, *, reverse: bool = False) -> list[Record]:
     """As `page`, of those about queues that were called so."""
-    return [Record(*row) for row in db.execute(OF_NAME, (name, after, limit))]
+    return [Record(*row) for row in db.execute(OF_NAME_BACK if reverse else OF_NAME, (name, after, limit))]
 
 
 def sweep(db: apsw.Connection, at: int, rows_max: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from msgspec import Struct
 
 from edgequeues.core.lifecycle import UNFINISHED, State
@@ -100,17 +102,23 @@ class Overview(SpaceBase):
         return found, [explaining.counted(self.db, row, one, at) for one in row.consumers]
 
     @reads
-    def audited(self, queue: str | None, after: int, limit: int) -> list[Record]:
+    def audited(
+        self, queue: str | None, after: int | None, limit: int, *, reverse: bool = False
+    ) -> list[Record]:
         """What was done, the oldest first, from above number `after`; to one queue, by id or name, or to the space.
 
-        A queue that is gone is found by its last name, and by others that it had.
+        reverse: the newest first, from below `after`. None: from the end that comes first. A queue that is gone is
+        found by its last name, and by others that it had.
         """
+        if after is None:
+            after = sys.maxsize if reverse else 0
         if queue is None:
-            return audit.page(self.db, after, limit)
+            return audit.page(self.db, after, limit, reverse=reverse)
         row = self._find(queue)
         if row is not None:
-            return audit.of_queue(self.db, row.queue_id, after, limit)
-        return audit.of_name(self.db, queue, after, limit) or audit.of_queue(self.db, queue, after, limit)
+            return audit.of_queue(self.db, row.queue_id, after, limit, reverse=reverse)
+        named = audit.of_name(self.db, queue, after, limit, reverse=reverse)
+        return named or audit.of_queue(self.db, queue, after, limit, reverse=reverse)
 
     @reads
     def outcomes(self, queue: str, after: int, limit: int) -> list[Outcome]:

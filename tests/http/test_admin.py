@@ -287,3 +287,18 @@ async def test_the_record_comes_in_pages_and_by_queue(client: Client) -> None:
     assert "next" not in rest
     assert [one["id"] for one in await records(client, "&queue=a")] == [1, 3, 5]
     assert await records(client, "&queue=nobody") == []
+
+
+async def test_the_record_is_read_backwards_from_the_newest(client: Client) -> None:
+    for number, name in enumerate(("a", "b", "a", "c", "a")):
+        await client.put(f"/v1/dxn:queue:demo:{name}/config", {"max_entries": number + 1})
+    first = await ask(client, "GET", f"/admin/audit{T}&limit=3&reverse=true")
+    rest = await ask(client, "GET", f"/admin/audit{T}&limit=3&reverse=true&after={first['next']}")
+    assert [one["id"] for one in first["audit"] + rest["audit"]] == [5, 4, 3, 2, 1]
+    assert "next" not in rest
+    assert [one["id"] for one in await records(client, "&queue=a&reverse=true")] == [5, 3, 1]
+    await client.delete("/v1/dxn:queue:demo:c/config")
+    assert [one["action"] for one in await records(client, "&queue=c&reverse=true")] == [
+        "remove",
+        "configure",
+    ]

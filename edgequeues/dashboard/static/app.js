@@ -14,13 +14,17 @@ import { makeApi } from "./api.js";
 import { trouble } from "./dialogs.js";
 import { h, replace } from "./dom.js";
 import { follow } from "./live.js";
+import { audit } from "./pages/audit.js";
+import { entities, entity } from "./pages/entities.js";
 import { help } from "./pages/help.js";
 import { message } from "./pages/message.js";
 import { messages } from "./pages/messages.js";
 import { queue } from "./pages/queue.js";
+import { schedules } from "./pages/schedules.js";
 import { signIn } from "./pages/signin.js";
 import { space } from "./pages/space.js";
 import { spaces } from "./pages/spaces.js";
+import { spec, specs } from "./pages/specs.js";
 import { refreshTimes } from "./widgets.js";
 
 // Which page shows which address. `:name` is any one part. To add a page: write it as a module in pages/, import it
@@ -29,6 +33,13 @@ const ROUTES = [
   ["", spaces],
   ["spaces", spaces],
   ["spaces/:space", space],
+  ["spaces/:space/audit", audit],
+  ["spaces/:space/schedules", schedules],
+  ["spaces/:space/specs", specs],
+  ["spaces/:space/specs/:app", spec],
+  ["spaces/:space/entities", entities],
+  ["spaces/:space/entities/:type", entities],
+  ["spaces/:space/entities/:type/:id", entity],
   ["spaces/:space/queues/:queue", queue],
   ["spaces/:space/queues/:queue/messages", messages],
   ["spaces/:space/queues/:queue/messages/:id", message],

@@ -15,7 +15,7 @@ export const queueAt = (space, queue, part = "", asked = {}) =>
 export const messageAt = (space, queue, id) => queueAt(space, queue, "messages") + path`/${id}`;
 
 // A page about a space or a queue is added here and to the routes of app.js.
-const OF_SPACE = [["", "Queues"]];
+const OF_SPACE = [["", "Queues"], ["schedules", "Schedules"], ["entities", "Entities"], ["specs", "Specs"], ["audit", "Audit log"]];
 const OF_QUEUE = [["", "Overview"], ["messages", "Messages"]];
 
 /** The ways within a space. @param {string} space @param {string} current the part that is shown */

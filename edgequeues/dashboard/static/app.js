@@ -92,7 +92,7 @@ async function draw() {
   leaving.abort();
   leaving = new AbortController();
   const { signal } = leaving;
-  const api = makeApi({ onSignedOut: () => !signal.aborted && draw(), signal });
+  const api = makeApi({ onSignedOut: () => looked(api).catch(() => {}), signal });
   main.setAttribute("aria-busy", "true");
   let drawn;
   try {
@@ -112,7 +112,7 @@ async function draw() {
   if (!signal.aborted) shown(drawn);
 }
 
-/** Was a stream refused because nobody is signed in any more? Then the page says so. */
+/** Was a call or a stream refused because nobody is signed in any more? Then the page says so. */
 async function looked(api) {
   const session = await api.get("/ui/session");
   if (session.needs_token && !session.signed_in) await draw();

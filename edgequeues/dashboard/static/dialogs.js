@@ -32,7 +32,6 @@ export function trouble(error, again) {
   return h("div", { class: "trouble", role: "alert" },
     h("p", {}, h("strong", {}, title)),
     h("p", {}, error.message),
-    error.status === 403 && h("p", {}, "The token that signed in does not reach that far. Sign out, and sign in with one that does."),
     error.code && h("p", { class: "quiet" }, `Status ${error.status}, code ${error.code}.`),
     again && h("div", { class: "buttons" }, button("Try again", again)));
 }

@@ -151,7 +151,7 @@ export function field(label, control, hint) {
   control.id ||= `field-${label.toLowerCase().replace(/\W+/g, "-")}`;
   const hinted = hint && h("span", { class: "hint", id: `${control.id}-hint` }, hint);
   if (hinted) control.setAttribute("aria-describedby", hinted.id);
-  return h("div", { class: "field" }, h("label", { for: control.id }, label), control, hinted);
+  return h("div", { class: "field" }, h("label", { for: control.id }, label), hinted, control);
 }
 
 /** A choice. @param {string} name @param {[string, string][]} options value and word @param {string} chosen */

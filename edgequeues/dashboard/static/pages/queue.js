@@ -3,7 +3,7 @@
 import { dxn, path, query as queryOf } from "../api.js";
 import { h, replace } from "../dom.js";
 import { bytes, count, counted, rate, span, spanMs, words } from "../format.js";
-import { crumbs, messageAt, queueAt, queueNav } from "../places.js";
+import { crumbs, messageAt, queueAt, queueNav, spaceAt } from "../places.js";
 import { amount, badge, facts, sparkline, table, tiles, time } from "../widgets.js";
 import { pushing } from "./pushing.js";
 import { LIVE, pausing } from "./space.js";
@@ -29,6 +29,7 @@ export async function queue(context) {
   const rules = table(rulesTable());
   const totals = table(totalsTable());
   const held = table(heldTable(params));
+  const ended = new AbortController();
 
   let paused = null;
   function show(one, workers) {
@@ -68,17 +69,21 @@ export async function queue(context) {
       show(one, one.consumers);
       look(one.consumers);
     },
-    gone: () => say("This queue was removed.", true),
+    gone: () => {
+      ended.abort();
+      state.dataset.state = "waiting";
+      state.textContent = "This queue was removed: what is shown is how it was";
+    },
   }, (seen) => {
     state.textContent = LIVE[seen];
     state.dataset.state = seen;
-  });
+  }, AbortSignal.any([signal, ended.signal]));
 
   const nodes = [
     queueNav(params.space, params.queue, ""), h("div", { class: "tools" }, doings, state), counts.element, flow,
     h("h2", {}, "Consumers"), rules.element, totals.element,
     h("h2", {}, "Leases in hand"), held.element,
-    h("h2", {}, "Settings"), settings(stats),
+    h("h2", {}, "Settings"), settings(params, stats),
     pushing(context, address, stats.config.kind),
   ];
   return { title: stats.config.name ?? stats.id, crumbs: crumbs(params.space), nodes };
@@ -90,7 +95,7 @@ function tilesOf(params) {
     ...STATES.map((state) => ({ name: state, state, href: at({ state }) })),
     { name: "Entries", href: at({}) },
     { name: "Oldest ready" },
-    { name: "Dead letters" },
+    { name: "Dead letters", href: queueAt(params.space, params.queue, "dead-letters") },
   ];
 }
 
@@ -166,7 +171,7 @@ function backoff({ initial_ms: initial, max_ms: max, list_ms: list, jitter }) {
   return jitter ? `${waits}, up to ${Math.round(jitter * 100)} % shorter` : waits;
 }
 
-function settings({ id, config, created, bytes: size, oldest }) {
+function settings(params, { id, config, created, bytes: size, oldest }) {
   const none = (value, said) => (value === null ? "none" : said(value));
   return facts([
     ["Id", h("span", { class: "mono" }, id)],
@@ -180,6 +185,7 @@ function settings({ id, config, created, bytes: size, oldest }) {
     ["Delay", spanMs(config.delay_ms)],
     ["After the last ack", config.on_ack === "keep" ? "entries are kept" : config.retain_acked_ms ? `deleted ${spanMs(config.retain_acked_ms)} later` : "deleted"],
     ["Same id, other data", config.mutable ? "replaces the entry" : "is refused"],
+    ["Changes", h("a", { href: spaceAt(params.space, "audit", { queue: params.queue }) }, "who did what to it")],
     ["Sessions", config.sessions ? "keys are sessions" : "no"],
   ]);
 }

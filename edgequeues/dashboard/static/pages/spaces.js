@@ -5,12 +5,12 @@ import { counted } from "../format.js";
 import { spaceAt } from "../places.js";
 import { button, field, table } from "../widgets.js";
 
-const ASKED = 1_000; // spaces a call
-const SHOWN = 100; // spaces that are looked for at once
+const ASKED = 1_000; // spaces a call, where they are searched
+const SHOWN = 100; // spaces that are listed, or looked for, at once
 const CALLS = 20; // that one look makes at most
 
 /** The page. Its filter goes through the list of names, which the server has no index for parts of. */
-export async function spaces({ api, query, rewrite, say, signal }) {
+export async function spaces({ api, query, go, rewrite, say, signal }) {
   let found = [];
   let after = null;
   let looking = 0;
@@ -31,7 +31,7 @@ export async function spaces({ api, query, rewrite, say, signal }) {
     const mine = ++looking;
     const part = filter.value.trim().toLowerCase();
     for (let call = 0; call < CALLS && found.length < wanted; call += 1) {
-      const page = await api.get("/v1/spaces", { after, limit: ASKED });
+      const page = await api.get("/v1/spaces", { after, limit: part ? ASKED : SHOWN });
       if (mine !== looking) return;
       found = found.concat(page.spaces.filter((one) => one.id.toLowerCase().includes(part)));
       after = page.resume;
@@ -51,6 +51,21 @@ export async function spaces({ api, query, rewrite, say, signal }) {
       look(SHOWN).catch((error) => signal.aborted || say(error.message, true));
     }, 200);
   });
-  await look(SHOWN);
+  try {
+    await look(SHOWN);
+  } catch (error) {
+    if (error.status !== 403) throw error;
+    return { title: "Spaces", nodes: [h("p", {}, "The token that signed in may not list all spaces. Go to one that it may see."), going(go)] };
+  }
   return { title: "Spaces", nodes: [h("div", { class: "tools" }, field("Filter by name", filter)), list.element, told, more] };
+}
+
+/** A form for those who know the name of their space. */
+function going(go) {
+  const name = h("input", { type: "search", name: "space", maxlength: 64, required: true, autocomplete: "off" });
+  const send = (event) => {
+    event.preventDefault();
+    go(spaceAt(name.value.trim()));
+  };
+  return h("form", { class: "tools", on: { submit: send } }, field("Space", name), h("button", { class: "primary" }, "Go"));
 }

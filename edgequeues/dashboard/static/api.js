@@ -81,6 +81,8 @@ export function makeApi({ onSignedOut, signal }) {
     get: (target, fields) => parsed("GET", target + query(fields)),
     /** body: a value, or text that is JSON already. */
     post: (target, body, fields) => parsed("POST", target + query(fields), body),
+    /** The answer as it came. */
+    postText: (target, body, fields) => ask("POST", target + query(fields), typeof body === "string" ? body : JSON.stringify(body)),
     put: (target, body, fields) => parsed("PUT", target + query(fields), body),
     patch: (target, body, fields) => parsed("PATCH", target + query(fields), body),
     delete: (target, fields) => parsed("DELETE", target + query(fields)),

@@ -17,10 +17,15 @@ import { follow } from "./live.js";
 import { audit } from "./pages/audit.js";
 import { entities, entity } from "./pages/entities.js";
 import { help } from "./pages/help.js";
+import { hooks } from "./pages/hooks.js";
+import { letter } from "./pages/letter.js";
+import { letters } from "./pages/letters.js";
+import { lines } from "./pages/lines.js";
 import { message } from "./pages/message.js";
 import { messages } from "./pages/messages.js";
 import { queue } from "./pages/queue.js";
 import { schedules } from "./pages/schedules.js";
+import { sessions } from "./pages/sessions.js";
 import { signIn } from "./pages/signin.js";
 import { space } from "./pages/space.js";
 import { spaces } from "./pages/spaces.js";
@@ -43,9 +48,14 @@ const ROUTES = [
   ["spaces/:space/queues/:queue", queue],
   ["spaces/:space/queues/:queue/messages", messages],
   ["spaces/:space/queues/:queue/messages/:id", message],
+  ["spaces/:space/queues/:queue/dead-letters", letters],
+  ["spaces/:space/queues/:queue/dead-letters/:id", letter],
+  ["spaces/:space/queues/:queue/lines", lines],
+  ["spaces/:space/queues/:queue/sessions", sessions],
+  ["hooks", hooks],
   ["help", help],
 ];
-const MAIN = [["#/spaces", "Spaces"], ["#/help", "Help"]];
+const MAIN = [["#/spaces", "Spaces"], ["#/hooks", "Webhooks"], ["#/help", "Help"]];
 
 const TIMES_MS = 10_000; // how often relative times are said anew
 const STATUS_MS = 8_000;

@@ -16,7 +16,7 @@ export const messageAt = (space, queue, id) => queueAt(space, queue, "messages")
 
 // A page about a space or a queue is added here and to the routes of app.js.
 const OF_SPACE = [["", "Queues"], ["schedules", "Schedules"], ["entities", "Entities"], ["specs", "Specs"], ["audit", "Audit log"]];
-const OF_QUEUE = [["", "Overview"], ["messages", "Messages"]];
+const OF_QUEUE = [["", "Overview"], ["messages", "Messages"], ["dead-letters", "Dead letters"], ["lines", "Lines"], ["sessions", "Sessions"]];
 
 /** The ways within a space. @param {string} space @param {string} current the part that is shown */
 export const spaceNav = (space, current) =>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
 import subprocess
@@ -15,13 +16,16 @@ from pathlib import Path
 from typing import Any
 
 PROGRAM = (sys.executable, "-m", "edgequeues.cli.main")
+VARIABLE, SECRET = "SHOP_WEBHOOK_SECRET", "whk-browser-secret"  # of the webhook that is called
 STOP_S = 40.0
+OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def environment() -> dict[str, str]:
     """This process's own, without what would change a server, and without a proxy."""
     left_out = ("EDGEQUEUES_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-    return {name: value for name, value in os.environ.items() if not name.upper().startswith(left_out)}
+    kept = {name: value for name, value in os.environ.items() if not name.upper().startswith(left_out)}
+    return {**kept, VARIABLE: SECRET}
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,7 @@ class Site:
             headers["authorization"] = f"Bearer {token}"
         content = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, content, headers, method=method)
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(request, timeout=60) as reply:
+        with OPENER.open(request, timeout=60) as reply:
             text = reply.read()
         return json.loads(text) if text else None
 
@@ -71,6 +74,19 @@ class Site:
             self.ask("POST", f"{address}/retry", {"retries": retries})
         return len(pulled)
 
+    def call(self, hook: str, payload: Any, *, signed: bool = True) -> int:
+        """Call a webhook as its sender does; return the status."""
+        body = json.dumps(payload).encode()
+        signature = hmac.new(SECRET.encode() if signed else b"another", body, "sha256").hexdigest()
+        headers = {"content-type": "application/json", "x-hub-signature-256": f"sha256={signature}"}
+        request = urllib.request.Request(f"{self.url}/hook/{hook}", body, headers, method="POST")
+        try:
+            with OPENER.open(request, timeout=60) as reply:
+                return int(reply.status)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
+
     def token(self, *words: str) -> str:
         """Run `edgequeues token`; return what it prints."""
         done = subprocess.run(
@@ -87,7 +103,7 @@ class Site:
 def serving(data: Path, *options: str) -> Iterator[Site]:
     """Run a server over the folder until the block ends."""
     log = data.with_name(data.name + ".log")
-    command = [*PROGRAM, "serve", "--data", str(data), "--port", "0", *options]
+    command = [*PROGRAM, "serve", "--data", str(data), "--port", "0", "--secrets-env", VARIABLE, *options]
     with (
         log.open("ab") as stderr,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, env=environment()) as process,

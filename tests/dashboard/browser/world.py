@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .site import Site
+from .site import VARIABLE, Site
 
 World = dict[str, str]
 
@@ -23,6 +23,17 @@ PAGES = (
     "#/help",
 )
 
+SHOP = {
+    "version": 0,
+    "app": "shop",
+    "queues": {"payments": {"message_type": {"payload": {}}}},
+    "webhooks": {
+        "payment": {
+            "verify": {"hmac": {"header": "x-hub-signature-256", "secret_envs": [VARIABLE]}},
+            "queue": "payments",
+        }
+    },
+}
 ERRORS = (
     "the address has no postcode",
     "the card was declined",
@@ -64,4 +75,8 @@ def filled(site: Site) -> World:
             site.ask("POST", "/v1/dxn:queue:demo:chat/inbound", message)
     site.fail("chat", error="the session does not answer", permanent=False, batch=1)
     site.ask("PATCH", "/v1/dxn:queue:demo:reports/config", {"paused": True})
+    site.ask("PUT", "/v1/spaces/demo/specs/shop", SHOP)
+    for number in (1, 2, 3, 3):
+        site.call("demo/payment", {"payment": number})
+    site.call("demo/payment", {"payment": 4}, signed=False)
     return {"letter": site.letters("orders")[0]["id"], "message": site.peek("orders")[0]["id"]}

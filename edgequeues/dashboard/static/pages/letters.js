@@ -11,12 +11,8 @@ import { lettersAt, purgeLetters, replayLetters } from "./letters-many.js";
 
 const SHOWN = 50; // letters a page
 const TEXTS = ["reason", "key", "type", "error", "where", "replayed"];
-const REASONS = {
-  exhausted: "exhausted: the last attempt failed",
-  permanent: "permanent: a worker gave it up",
-  skipped: "skipped: by an operator",
-  malformed: "malformed: it was no message of the queue",
-};
+const MORE = ["key", "type", "since", "until", "replayed"]; // of the filter, out of sight until one is used
+const REASONS = ["exhausted", "permanent", "skipped", "malformed"];
 
 /** The page. The filter is in the address; what is done with many is done with the letters it names. */
 export async function letters(context) {
@@ -82,13 +78,15 @@ function filterForm(filter, apply) {
   const text = (name, more = {}) => h("input", { name, value: filter[name] ?? "", autocomplete: "off", spellcheck: "false", ...more });
   const moment = (name) => h("input", { type: "datetime-local", step: "1", name, value: localOf(filter[name]) });
   const form = h("form", { class: "tools", "aria-label": "Which dead letters", on: { submit } },
-    field("Reason", choice("reason", [["", "any"], ...Object.entries(REASONS)], filter.reason ?? "")),
-    field("Key", text("key")), field("Type", text("type")), field("Error has", text("error", { type: "search" })),
-    field("Failed since", moment("since")), field("Failed until", moment("until")),
-    field("Replayed", choice("replayed", [["", "either"], ["false", "not replayed"], ["true", "replayed"]], filter.replayed ?? "")),
+    field("Reason", choice("reason", [["", "any"], ...REASONS.map((one) => [one, one])], filter.reason ?? "")),
+    field("Error has", text("error", { type: "search" })),
     wide(field("Expression", text("where", { class: "mono" }), 'As in a spec: reason == "exhausted" && failed_at > now - 3600')),
     h("button", { class: "primary" }, "Find"),
-    Object.keys(filter).length > 0 && button("Clear", () => apply({})));
+    Object.keys(filter).length > 0 && button("Clear", () => apply({})),
+    h("details", { class: "more", open: MORE.some((name) => filter[name]) }, h("summary", {}, "More of the filter"),
+      h("div", { class: "tools" },
+        field("Key", text("key")), field("Type", text("type")), field("Failed since", moment("since")), field("Failed until", moment("until")),
+        field("Replayed", choice("replayed", [["", "either"], ["false", "not replayed"], ["true", "replayed"]], filter.replayed ?? "")))));
   function submit(event) {
     event.preventDefault();
     const given = Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== ""));

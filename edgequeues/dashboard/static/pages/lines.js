@@ -81,7 +81,7 @@ function columns({ api, params: { space, queue }, say, again }, address, consume
     { title: "First message", cell: (row) => row.head ? h("a", { class: "mono", href: messageAt(space, queue, row.head.id) }, row.head.id) : "finished just now" },
     { title: "State", cell: (row) => badge(row.state) },
     { title: "Attempts", number: true, cell: (row) => row.attempts },
-    { title: "Blocked since", cell: (row) => time(row.why?.history.length ? row.why.history[0].at : null) },
+    { title: "Blocked since", cell: (row) => time(row.why?.history.length ? row.why.history[0].ended : null) },
     { title: "Until", cell: (row) => time(row.due) },
     { title: "Last error", cell: (row) => h("span", { class: "wrap" }, row.why?.last_error || "–") },
     { title: "Action", cell: (row) => row.head && row.state !== "leased" && button("Skip …", (event) => skip(event, row), { "aria-label": `Skip the first message of ${row.key || "the queue"}` }) },

@@ -48,7 +48,7 @@ function columns(context, address) {
     { title: "Oldest", cell: (row) => time(row.oldest) },
     { title: "First message", cell: (row) => h("a", { class: "mono", href: messageAt(space, queue, row.head.id) }, row.head.id) },
     { title: "State", cell: (row) => badge(row.head.state) },
-    { title: "Failed", number: true, cell: (row) => counted(row.head.failures, "time") },
+    { title: "Failures", number: true, cell: (row) => count(row.head.failures) },
     { title: "Blocked since", cell: (row) => time(row.head.blocked_since) },
     { title: "Until", cell: (row) => time(row.head.due) },
     { title: "Last error", cell: (row) => h("span", { class: "wrap" }, row.head.last_error || "–") },

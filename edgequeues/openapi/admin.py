@@ -8,9 +8,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from edgequeues.core import errors
 from edgequeues.http.admin_codec import EditLetter, LetterRow, PurgeLetters, ReplayLetters, TryLetter
-from edgequeues.models import UNIX_MS_MAX
+from edgequeues.http.watching import PART_LENGTH_MAX
+from edgequeues.models import UNIX_MS_MAX, Kind
 from edgequeues.models_letters import LetterReason, ReplayOutcome
-from edgequeues.openapi.op import Chapter, Op, Page, Param, Text, Whole, json, ok
+from edgequeues.openapi.op import EVENTS, Answer, Chapter, Op, Page, Param, Text, Whole, json, ok
 from edgequeues.openapi.spaces import SPACE
 from edgequeues.space.letters import Envelope
 from edgequeues.space.overview import QUEUES_MAX
@@ -19,14 +20,38 @@ from edgequeues.spec.trying import Misfit
 UnixS = Annotated[int, Meta(ge=0, le=UNIX_MS_MAX // 1_000)]
 
 
+class QueueStates(Struct, frozen=True):
+    """Messages by state, of all consumers."""
+
+    scheduled: int
+    waiting: int
+    ready: int
+    leased: int
+    backoff: int
+
+
+class QueueRates(Struct, frozen=True, rename={"came": "in", "done": "out"}):
+    """Messages that came, and that were acked, in each of the last 60 seconds, the oldest first."""
+
+    came: list[int]
+    done: list[int]
+
+
 class QueueDoing(Struct, frozen=True):
     """How a queue is doing. depth: messages that wait. in_flight: those that are handed out."""
 
+    id: str
     name: str
+    kind: Kind
+    paused: bool
+    entries: int
     depth: int
     in_flight: int
+    states: QueueStates
     oldest_message_age_seconds: int | None
+    oldest_ready_age_seconds: int | None
     messages_per_minute: int
+    rates: QueueRates
 
 
 class QueuesDoing(Struct, frozen=True):
@@ -39,8 +64,6 @@ class QueuesDoing(Struct, frozen=True):
 class QueueCloseUp(QueueDoing, frozen=True, kw_only=True):
     """A queue by itself, and how many dead letters come from it, and where they lie."""
 
-    id: str
-    paused: bool
     dead_letters: int
     dead_letter_queues: list[str]
 
@@ -200,15 +223,34 @@ FILTERS = (
     Param("where", Text, "An expression that holds for them."),
     Param("replayed", bool, "Was a message made of them?"),
 )
+LISTING = (
+    TENANT,
+    NEXT,
+    Param("limit", Annotated[int, Meta(ge=1, le=QUEUES_MAX)], "At most so many."),
+    Param("name", Annotated[str, Meta(min_length=1, max_length=PART_LENGTH_MAX)], "A part of their names."),
+)
 OF_QUEUE = (errors.QueueNotFound,)
 OF_LETTER = (errors.QueueNotFound, errors.EntryNotFound)
 BODY = (errors.UnsupportedMedia,)
 
 OPERATIONS = {
-    "GET /admin/queues": Op(
-        ok(QueuesDoing),
-        query=(TENANT, NEXT, Param("limit", Annotated[int, Meta(ge=1, le=QUEUES_MAX)], "At most so many.")),
+    "GET /admin/queues": Op(ok(QueuesDoing), query=LISTING, errors=OF_QUEUE),
+    "GET /admin/live": Op(
+        {200: Answer("Events `queues`, whose data are as of the list.", {EVENTS: {"type": "string"}})},
+        query=LISTING,
         errors=OF_QUEUE,
+        streams=True,
+    ),
+    "GET /admin/queues/{name}/live": Op(
+        {
+            200: Answer(
+                "Events `queue`, whose data are as of the queue, with `consumers`; `gone`, once it is.",
+                {EVENTS: {"type": "string"}},
+            )
+        },
+        query=(TENANT,),
+        errors=OF_QUEUE,
+        streams=True,
     ),
     "GET /admin/queues/{name}": Op(ok(QueueCloseUp), query=(TENANT,), errors=OF_QUEUE),
     "GET /admin/queues/{name}/results": Op(ok(ResultsOut), query=(TENANT, BEHIND, LIMIT), errors=OF_QUEUE),

@@ -27,7 +27,7 @@ from edgequeues.openapi.op import (
     json,
     ok,
 )
-from edgequeues.openapi.work import ANY_DXN, DXN, NO_BODY, NO_QUEUE, SPACES_FULL
+from edgequeues.openapi.work import ANY_DXN, DXN, NO_BODY, NO_QUEUE, OBJECT_ID, SPACES_FULL
 
 ProfileName = Literal["work", "switchboard", "webhook", "inbound"]
 
@@ -62,7 +62,6 @@ ACTOR = Param(
 TYPE = Param("type", Annotated[str, Meta(min_length=1, max_length=512)], "Only entries of this type.")
 AFTER = Param("after", Text, "A cursor; the range begins behind it.")
 BEFORE = Param("before", Text, "A cursor; the range ends before it.")
-OBJECT_ID = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._~-]{1,128}$")]
 CURSORS = (errors.InvalidCursor, errors.CursorStore)
 ONE_ENTRY = (errors.DuplicateId, errors.EntryExists, errors.VersionAhead, errors.InvalidMessage)
 KNOWN = Param("if-none-match", Text, "Tags that are known; where one still holds, the answer is 304.")

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from edgequeues.core import errors
 from edgequeues.core.lifecycle import State
 from edgequeues.http.bulk import Outcome
+from edgequeues.http.codec import EntryOut
 from edgequeues.http.envelope import EntriesIn
 from edgequeues.http.native import WAIT_S_MAX
 from edgequeues.http.sessions import CleanIn, WorkerIn
@@ -36,6 +37,7 @@ from edgequeues.models_sessions import SessionName, SessionPage
 from edgequeues.openapi.op import JSON, Answer, Op, Page, Param, Text, Whole, json, ok
 from edgequeues.space.explaining import Lines
 from edgequeues.space.letters import Envelope
+from edgequeues.space.searching import STANDS, Stance
 
 NAME = Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
 _PART = "[A-Za-z0-9][A-Za-z0-9_-]"
@@ -55,6 +57,8 @@ ANY_DXN = DXN._replace(
     says="The address of a queue, or of an object in it: `dxn:queue:SPACE:QUEUE:OBJECT`, which goes without a query.",
 )
 CONSUMER = Param("consumer", NAME, "A consumer's name.", example="default")
+
+OBJECT_ID = Annotated[str, Meta(pattern=f"^{_OBJECT}$")]
 
 NO_QUEUE = (errors.InvalidDxn, errors.QueueNotFound)
 NO_BODY = (errors.UnsupportedMedia,)
@@ -141,6 +145,19 @@ class PeekedOut(Struct, frozen=True):
     resume: int | None
 
 
+class FoundEntry(EntryOut, frozen=True, kw_only=True):
+    """An entry, and where it stands with each consumer."""
+
+    standings: list[Stance]
+
+
+class FoundOut(Struct, frozen=True):
+    """Entries by position. resume: pass it as `after`; null at the end."""
+
+    found: list[FoundEntry]
+    resume: int | None
+
+
 class Explained(Struct, frozen=True):
     """Why a message is not delivered now, for each consumer."""
 
@@ -219,7 +236,24 @@ LIMIT = Param("limit", Page, "At most so many; 100 where it is not said.")
 BEHIND = Param("after", Whole, "A position to go on behind: the `resume` of the page before.")
 LEASE = "a lease as a pull gave it"
 
+_SEARCH = Op(
+    ok(FoundOut),
+    query=(
+        Param("state", Literal[STANDS], "Only those that stand there with some consumer.", many=True),
+        OF._replace(says="Only with this consumer."),
+        Param("id", OBJECT_ID, "Only this object."),
+        Param("key", Text, "Only those of this ordering key."),
+        Param("type", Text, "Only those of this type."),
+        Param("where", Text, "An expression that holds for them."),
+        BEHIND,
+        LIMIT,
+        Param("reverse", bool, "The newest first."),
+    ),
+    errors=OF_CONSUMER,
+)
+
 _WORK = {
+    "GET /v1/{dxn}/search": _SEARCH,
     "POST /v1/{dxn}/push": Op(
         ok(AppendAnswer, "What became of each message."),
         body=json(EntriesIn, {"entries": [{"data": {"job": 1}}]}),

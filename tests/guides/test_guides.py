@@ -16,12 +16,15 @@ import pytest
 from edgequeues.store import Options
 from edgequeues.store.conformance import CHECKS
 from shards.limits import MIB, Limits
+from tests.guides import blocks
 from tests.house import tree
 
 SERVED = "docs/guides/client.md"  # wants a server: tests/e2e runs it
 CLOUDFLARE = "docs/guides/cloudflare.md"  # so does this: tests/conformance runs it
-GUIDES = [
-    path for path in tree.documents() if path.startswith("docs/guides/") and path not in (SERVED, CLOUDFLARE)
+GUIDES = [  # pages with shell lines want a server as well: tests/e2e/test_pages.py runs them
+    path
+    for path in tree.documents()
+    if path.startswith("docs/guides/") and path not in (SERVED, CLOUDFLARE) and not blocks.is_served(path)
 ]
 
 

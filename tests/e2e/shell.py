@@ -70,7 +70,7 @@ class Shell:
             got, wanted = without_signs(documents(printed)), without_signs(documents(shown))
         else:
             got, wanted = plain(printed), plain(shown)
-        assert got == wanted
+        assert got == wanted, f"printed:\n{printed}\nshown:\n{shown}"
         for pattern, _ in SIGNS[:3] + VARYING[:1]:
             for mine, real in zip(pattern.findall(shown), pattern.findall(printed), strict=True):
                 if isinstance(mine, str) and len(mine) > 12:

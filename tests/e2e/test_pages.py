@@ -7,6 +7,7 @@ import contextlib
 import inspect
 import io
 import os
+import shlex
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -49,6 +50,10 @@ async def test_the_lines_of_a_page_do_what_it_says(
             place = f"{path}, line {block.number}"
             if block.language == "python":
                 printed = await run_python(terminal.meant(block.text), place, module)
+            elif block.language == "sql":
+                printed = await terminal.run(
+                    f'sqlite3 -readonly "$(ls data/*/*.db | head -1)" {shlex.quote(block.text)}'
+                )
             elif block.language in blocks.RUN:
                 printed = await terminal.run(block.text)
             else:

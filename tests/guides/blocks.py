@@ -19,7 +19,7 @@ from tests.house import tree
 
 FENCE = re.compile(r"^ *```(\w*) *(.*)$")
 COMMENT = re.compile(r"^<!-- (not run|file|server|transcript)\b:? ?(.*?) -->$")
-RUN = ("sh", "bash", "python")
+RUN = ("sh", "bash", "python", "sql")  # sql: asked of the first file of a space, by sqlite3
 ANSWERS = ("text", "json")  # right after what was run: what it prints
 
 # Pages that tests of their own run, by what they are about. What is left over on them has to be accounted for, too.
@@ -95,7 +95,8 @@ def documents() -> list[str]:
 
 def is_served(path: str) -> bool:
     """Are the lines of this page run by PAGES, against a server?"""
-    return any(_runs(block) and block.language != "python" for block in blocks(path))
+    running = {block.language for block in blocks(path) if _runs(block)}
+    return bool(running - {"python"} if path.startswith("docs/guides/") else running)
 
 
 def served() -> list[str]:

@@ -15,7 +15,7 @@ import trio
 
 from .guides import COLUMNS, VARYING
 
-PATIENCE_S = 60.0
+PATIENCE_S = 40.0
 START = """set -euo pipefail
 shopt -s expand_aliases
 curl() { command curl --fail-with-body --max-time 20 "$@"; }
@@ -59,7 +59,7 @@ class Shell:
                 except (OSError, trio.BrokenResourceError):  # the shell has ended
                     piece = b""
                 assert piece, f"a line failed; printed before:\n{printed}"
-                printed += piece.decode()
+                printed += piece.decode(errors="replace")  # a piece may end within a letter
         return printed[: end.start()].replace(self._url, "http://127.0.0.1:8700")
 
     def compare(self, printed: str, shown: str, language: str) -> None:

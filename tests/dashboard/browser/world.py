@@ -34,6 +34,7 @@ SHOP = {
         }
     },
 }
+NAMES = ("anna", "bert", "carla", "dora", "emil")
 ERRORS = (
     "the address has no postcode",
     "the card was declined",
@@ -47,10 +48,10 @@ def filled(site: Site) -> World:
     for number in range(12):
         order = {
             "order": f"o-{1001 + number}",
-            "customer": f"customer {number % 5}",
+            "customer": NAMES[number % 5],
             "total_cents": 1990 + 310 * number,
         }
-        site.push("orders", {"data": order, "key": f"customer-{number % 5}", "type": "order"})
+        site.push("orders", {"data": order, "key": NAMES[number % 5], "type": "order"})
         if number < 8:
             site.fail("orders", error=ERRORS[number % len(ERRORS)])
     site.push("orders", {"data": {"order": "o-2001"}, "delay_ms": 3_600_000})

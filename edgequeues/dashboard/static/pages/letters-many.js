@@ -145,8 +145,8 @@ async function look({ api, space, queue, say }, order) {
     const answer = await api.postText(`${lettersAt(queue)}/replay`, { ...order, preview: true }, { tenant_id: space });
     const total = JSON.parse(answer).count;
     const first = elements(member(answer, "dead_letters") ?? "[]").map((one) => ({ ...JSON.parse(one), raw: member(one, "preview") ?? "" }));
-    const rows = first.map((one) => h("li", {}, h("span", { class: "mono" }, short(one.raw, 120)), " ", h("span", { class: "quiet" }, short(one.error, 120))));
-    const nodes = [h("p", {}, total === 0 ? "None that was not replayed yet." : `${counted(total, "letter")} not replayed yet. The first ${Math.min(total, first.length)}:`), h("div", { class: "few", tabindex: "0", role: "region", "aria-label": "The first of them" }, h("ol", {}, rows))];
+    const rows = first.map((one) => h("li", {}, h("div", { class: "mono" }, short(one.raw, 120)), h("div", { class: "quiet" }, short(one.error, 120))));
+    const nodes = [h("p", {}, total === 0 ? "None that was not replayed yet." : `${counted(total, "letter")} not replayed yet${total > first.length ? `. The first ${first.length}:` : ":"}`), h("div", { class: "few", tabindex: "0", role: "region", "aria-label": "The first of them" }, h("ol", {}, rows))];
     return { count: total, nodes: total ? nodes : nodes.slice(0, 1) };
   } catch (error) {
     if (error.name !== "AbortError") say(`Not done. ${error.message}`, true);

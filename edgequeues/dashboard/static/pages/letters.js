@@ -80,9 +80,9 @@ function filterForm(filter, apply) {
   const form = h("form", { class: "tools", "aria-label": "Which dead letters", on: { submit } },
     field("Reason", choice("reason", [["", "any"], ...REASONS.map((one) => [one, one])], filter.reason ?? "")),
     field("Error has", text("error", { type: "search" })),
-    wide(field("Expression", text("where", { class: "mono" }), 'As in a spec: reason == "exhausted" && failed_at > now - 3600')),
     h("button", { class: "primary" }, "Find"),
     Object.keys(filter).length > 0 && button("Clear", () => apply({})),
+    full(field("Expression", text("where", { class: "mono" }), 'As in a spec: reason == "exhausted" && failed_at > now - 3600')),
     h("details", { class: "more", open: MORE.some((name) => filter[name]) }, h("summary", {}, "More of the filter"),
       h("div", { class: "tools" },
         field("Key", text("key")), field("Type", text("type")), field("Failed since", moment("since")), field("Failed until", moment("until")),
@@ -96,8 +96,8 @@ function filterForm(filter, apply) {
   return form;
 }
 
-function wide(element) {
-  element.classList.add("wide");
+function full(element) {
+  element.classList.add("full");
   return element;
 }
 
@@ -124,7 +124,7 @@ function chooser({ params: { space, queue }, query }) {
       { title: "Failed", cell: (row) => time(row.failed_at * 1000) },
       { title: "Attempts", number: true, cell: (row) => row.attempts },
       { title: "Last error", cell: (row) => h("span", { class: "wrap" }, short(row.error || "–", 160)) },
-      { title: "Message", cell: (row) => h("span", { class: "mono" }, short(row.raw, 160)) },
+      { title: "Message", cell: (row) => h("div", { class: "mono preview" }, short(row.raw, 160)) },
     ],
   });
   function box(row) {

@@ -47,10 +47,9 @@ function columns(context, address) {
     { title: "Waiting", number: true, cell: (row) => count(row.depth) },
     { title: "Oldest", cell: (row) => time(row.oldest) },
     { title: "First message", cell: (row) => h("a", { class: "mono", href: messageAt(space, queue, row.head.id) }, row.head.id) },
-    { title: "State", cell: (row) => badge(row.head.state) },
+    { title: "State", cell: (row) => [badge(row.head.state), row.head.due !== null && h("div", {}, "until ", time(row.head.due))] },
     { title: "Failures", number: true, cell: (row) => count(row.head.failures) },
     { title: "Blocked since", cell: (row) => time(row.head.blocked_since) },
-    { title: "Until", cell: (row) => time(row.head.due) },
     { title: "Last error", cell: (row) => h("span", { class: "wrap" }, row.head.last_error || "–") },
     { title: "Actions", cell: (row) => h("div", { class: "buttons" }, actions(context, address, row)) },
   ];

@@ -19,6 +19,10 @@ PAGES = (
     "#/spaces/demo/queues/orders/lines",
     "#/spaces/demo/queues/chat/sessions",
     "#/spaces/demo/queues/orders/sessions",
+    "#/spaces/demo/schedules",
+    "#/spaces/demo/entities",
+    "#/spaces/demo/specs",
+    "#/spaces/demo/audit",
     "#/hooks",
     "#/help",
 )

@@ -75,7 +75,7 @@ OPERATIONS = {
         headers=(
             Param("x-event-id", EVENT_ID, "Of the event it belongs to, percent-encoded.", required=True),
             Param("x-source", SOURCE, "Where it is from.", required=True),
-            Param("x-filename", Text, "What it is to be called, percent-encoded."),
+            Param("x-filename", str, "What it is to be called, percent-encoded."),
             Param("x-media-width", PIXELS, "In pixels."),
             Param("x-media-height", PIXELS, "In pixels."),
         ),
@@ -100,9 +100,9 @@ OPERATIONS = {
             Param("signature", Annotated[str, Meta(min_length=1, max_length=100)], "Of a link."),
         ),
         headers=(
-            Param("if-none-match", Text, "Tags that are known."),
-            Param("range", Text, "Which bytes."),
-            Param("if-range", Text, "Only where this tag holds."),
+            Param("if-none-match", str, "Tags that are known."),
+            Param("range", str, "Which bytes."),
+            Param("if-range", str, "Only where this tag holds."),
         ),
         errors=(
             *DOWN,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from edgequeues.openapi import admin, binding, blobs, cloudflare, dxos, hooks, native
-from edgequeues.openapi.op import ANYTHING, JSON, Answer, Chapter, Op, Param, Text
+from edgequeues.openapi.op import ANYTHING, JSON, Answer, Chapter, Op, Param
 
 ITSELF = Chapter(
     "This document.",
@@ -13,7 +13,7 @@ ITSELF = Chapter(
                 200: Answer("The document.", {JSON: ANYTHING}, {"etag": "Of this document."}),
                 304: Answer("It is as it was.", headers={"etag": "Of this document."}),
             },
-            headers=(Param("if-none-match", Text, "Tags that are known."),),
+            headers=(Param("if-none-match", str, "Tags that are known."),),
         )
     },
     {},

@@ -95,7 +95,7 @@ OPERATIONS = {
             Param("reverse", bool, "The newest first."),
             Param("objectIds", IDS, "Only these, joined by commas or repeated.", many=True),
         ),
-        headers=(Param("if-none-match", Text, "Tags that are known."),),
+        headers=(Param("if-none-match", str, "Tags that are known."),),
         errors=CURSORS,
     ),
     f"DELETE {QUEUE}": Op(

@@ -64,7 +64,7 @@ AFTER = Param("after", Text, "A cursor; the range begins behind it.")
 BEFORE = Param("before", Text, "A cursor; the range ends before it.")
 CURSORS = (errors.InvalidCursor, errors.CursorStore)
 ONE_ENTRY = (errors.DuplicateId, errors.EntryExists, errors.VersionAhead, errors.InvalidMessage)
-KNOWN = Param("if-none-match", Text, "Tags that are known; where one still holds, the answer is 304.")
+KNOWN = Param("if-none-match", str, "Tags that are known; where one still holds, the answer is 304.")
 SEEN = {
     "etag": "Of what there is now.",
     "cache-control": "Ask again each time.",
@@ -133,7 +133,7 @@ LOGS = {
             )
         },
         query=(Param("after", Text, "A cursor, or `tail`: from now on."), TYPE),
-        headers=(Param("last-event-id", Text, "The last event that came; wins over `after`."),),
+        headers=(Param("last-event-id", str, "The last event that came; wins over `after`."),),
         errors=(*CURSORS, errors.InvalidDxn),
         streams=True,
     ),

@@ -172,7 +172,7 @@ def test_what_is_answered_is_what_was_described(
 
 def test_each_operation_was_carried_out_at_least_once(outcomes: dict[str, set[int]]) -> None:
     """Else the test above would have tried refusals alone."""
-    if len(outcomes) < len(list(schema.get_all_operations())) - len(STREAMS):
-        pytest.skip("only some operations were tried")
+    if EXAMPLES < 15 or len(outcomes) < len(list(schema.get_all_operations())) - len(STREAMS):
+        pytest.skip("only some operations were tried, or each too seldom")
     refused = {label for label, statuses in outcomes.items() if not any(one < 300 for one in statuses)}
     assert refused == REFUSED

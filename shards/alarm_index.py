@@ -18,6 +18,7 @@ from typing import cast
 import apsw
 import trio
 
+from shards.clock import Clock, MovableClock
 from shards.disk import Disk
 from shards.errors import UnusableFile
 from shards.sqlite import NOT_A_DATABASE, connect
@@ -54,7 +55,8 @@ class _Wait:
 class AlarmIndex:
     """Due times by shard, in memory and on disk. `run` writes; all else only touches memory."""
 
-    def __init__(self, path: Path, disk: Disk) -> None:
+    def __init__(self, path: Path, disk: Disk, clock: Clock | None = None) -> None:
+        """clock: where it is one that is moved by hand, what is due then is not waited for."""
         self.path = path
         self.failed = ""  # the last write's error; "" while all is well
         self._disk = disk
@@ -70,6 +72,8 @@ class AlarmIndex:
         self._urgent = trio.Event()
         self._refused = False  # the disk refused a write or sync: the file is not to be trusted any more
         self._stopping = False
+        if isinstance(clock, MovableClock):
+            clock.follow(self)
 
     def __len__(self) -> int:
         return len(self._due)
@@ -180,8 +184,17 @@ class AlarmIndex:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
+    def nudge(self) -> None:
+        """The clock was moved: what waits for it looks again."""
+        self._changed.set()
+
+    def quiet(self, now_ms: int) -> bool:
+        """Is nothing due, and nobody being woken?"""
+        due_ms = self.next_due_ms()
+        return not self._ringing and (due_ms is None or due_ms > now_ms)
+
     async def wait_changed(self) -> None:
-        """Return when something became due earlier than all else."""
+        """Return when something became due earlier than all else, or the clock was moved."""
         await self._changed.wait()
         self._changed = trio.Event()
 

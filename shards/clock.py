@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class Clock(Protocol):
@@ -20,3 +20,24 @@ class SystemClock:
     def now_ms(self) -> int:
         """Return the system's unix time in milliseconds."""
         return time.time_ns() // 1_000_000
+
+
+class Follower(Protocol):
+    """What waits for times of the clock."""
+
+    def nudge(self) -> None:
+        """The clock was moved: look at it again."""
+        ...
+
+    def quiet(self, now_ms: int) -> bool:
+        """Is nothing under way that was due by then?"""
+        ...
+
+
+@runtime_checkable
+class MovableClock(Clock, Protocol):
+    """A clock that is moved by hand, and says so: what waits for one of its times need not be told otherwise."""
+
+    def follow(self, follower: Follower) -> None:
+        """Have it told of each move from now on."""
+        ...

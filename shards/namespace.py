@@ -121,7 +121,7 @@ class Namespace(Generic[S]):
         self._journal = journal
         self._random = randomness
         self._nursery: trio.Nursery  # from `_host` on
-        self._alarms = AlarmIndex(folder / alarm_index.FILE_NAME, disk)
+        self._alarms = AlarmIndex(folder / alarm_index.FILE_NAME, disk, clock)
         self._actors: OrderedDict[str, Actor[S]] = OrderedDict()  # least recently used first
         self._slots = trio.Semaphore(limits.open_max)
         self._placed: set[Actor[S]] = set()  # those that have a slot

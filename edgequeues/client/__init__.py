@@ -3,6 +3,7 @@
 from edgequeues.client.admin import Actor, AuditPage, AuditRecord, InspectedLetter, Kin, Misfit, Trial
 from edgequeues.client.api import Client
 from edgequeues.client.bindings import Binding, Bindings
+from edgequeues.client.blocking import BlockingTransport
 from edgequeues.client.entities import Entity, EntityPage, Executed, History
 from edgequeues.client.errors import BadAnswer, ClientError, Refused, ServerError, Unavailable, Unreachable
 from edgequeues.client.events import Subscription
@@ -35,6 +36,8 @@ from edgequeues.client.overview import DoingPage, QueueDoing, QueueRates
 from edgequeues.client.schedules import Schedule
 from edgequeues.client.searching import Found, FoundPage, Stance
 from edgequeues.client.specs import Applied, Hook, PastCall, QueueChange, ScheduleChange, SpecInfo
+from edgequeues.client.sync import SyncClient, SyncSubscription
+from edgequeues.client.sync_worker import SyncWorker
 from edgequeues.client.upload import Batch, Chunk
 from edgequeues.client.values import (
     AppendAnswer,
@@ -67,6 +70,7 @@ __all__ = [
     "Batch",
     "Binding",
     "Bindings",
+    "BlockingTransport",
     "Chunk",
     "Client",
     "ClientError",
@@ -129,6 +133,9 @@ __all__ = [
     "Standing",
     "StandingPage",
     "Subscription",
+    "SyncClient",
+    "SyncSubscription",
+    "SyncWorker",
     "Tally",
     "Transport",
     "Trial",

@@ -116,7 +116,7 @@ class Client(
         What the source raises comes out here, once the entries before it are confirmed.
         """
         require_many(entries)
-        source = upload.Source(entries, chunk or Chunk())
+        source = upload.Source(entries, chunk or Chunk(), self._transport.now)
         return upload.confirmations(self._transport, wire.append_lines(dxn, actor=actor), source)
 
     # -- read --------------------------------------------------------------------------------------------

@@ -74,11 +74,13 @@ class Transport:
         chance: random.Random | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        now: Callable[[], float] = anyio.current_time,
     ) -> None:
         """Raises ValueError if `base_url` is not an http or https address, or `token` not one that can be sent."""
         self.retry = retry or Retry()
         self.chance = chance or random.Random()
         self.sleep = sleep
+        self.now = now  # seconds that never go back
         self._timeout_s = timeout_s
         headers = {"accept": "application/json"}
         if token is not None:
@@ -124,7 +126,7 @@ class Transport:
         try:
             response = await self._http.send(request, stream=True)
             if response.status_code == 200:
-                return EventStream(response, self._unreachable)
+                return self._events(response)
             try:
                 answer = Answer(response.status_code, response.headers, await response.aread())
             finally:
@@ -133,6 +135,9 @@ class Transport:
             raise self._unreachable(fault) from fault
         answers.checked(answer)
         raise AssertionError("only a 200 passes the check")
+
+    def _events(self, response: httpx.Response) -> EventStream:
+        return EventStream(response, self._unreachable)
 
     async def _send_once(self, call: Call, body: Body | None) -> Answer:
         content = body.chunks() if body else call.body

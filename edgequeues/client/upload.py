@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
 
 import anyio
 from msgspec import Struct
@@ -35,11 +35,17 @@ class Batch(tuple[object, ...]):
 class Source:
     """The caller's entries as lines; it can go back to the start of the current chunk."""
 
-    def __init__(self, entries: AsyncIterable[object] | Iterable[object], chunk: Chunk) -> None:
+    def __init__(
+        self,
+        entries: AsyncIterable[object] | Iterable[object],
+        chunk: Chunk,
+        now: Callable[[], float] = anyio.current_time,
+    ) -> None:
         self._waits = isinstance(entries, AsyncIterable)
         self._entries = aiter(entries) if isinstance(entries, AsyncIterable) else iter(entries)
         self._ready: deque[object] = deque()  # what is left of a Batch
         self._chunk = chunk
+        self._now = now
         self._fault: Exception | None = None  # raised by the source: no fault of the transport
         self._sent: list[bytes] = []  # lines of the current chunk so far
         self._sent_bytes = 0
@@ -54,7 +60,7 @@ class Source:
         self._sent_bytes, self._named = 0, True
         if await self._next() is None:
             return False
-        self._since_s = anyio.current_time()
+        self._since_s = self._now()
         return True
 
     def settle(self, count: int | None) -> None:
@@ -90,7 +96,7 @@ class Source:
             self.ended
             or len(self._sent) >= self._chunk.entries_max
             or self._sent_bytes >= self._chunk.bytes_max
-            or anyio.current_time() - self._since_s >= self._chunk.age_max_s
+            or self._now() - self._since_s >= self._chunk.age_max_s
         )
 
     async def _next(self) -> bytes | None:

@@ -1,6 +1,6 @@
 """The test kit: everything nondeterministic about a shard, in a test's hands."""
 
-from shards.testing.clock import FakeClock, TrioClock
+from shards.testing.clock import FakeClock, MovedClock, TrioClock
 from shards.testing.direct import Direct
 from shards.testing.disk import FaultyDisk, InlineDisk
 from shards.testing.journal import AnswerLost, MemoryJournal, MemoryLog
@@ -16,6 +16,7 @@ __all__ = [
     "InlineDisk",
     "MemoryJournal",
     "MemoryLog",
+    "MovedClock",
     "Platter",
     "TrioClock",
     "run_virtual",

@@ -59,6 +59,7 @@ class RateVerbs(SpaceBase):
         taken: is filled with what is known of their keys.
         """
         at, going, count = desk.at * 1_000, dict[str, int](), 0
+        waiting = set[str]()  # keys of which something was put off already
         for one in desk.look(consumer, limit):
             key = pace.key(one.entry, at)
             if key not in taken:
@@ -69,7 +70,8 @@ class RateVerbs(SpaceBase):
                 count += 1
                 continue
             let = pace.let(taken[key], max(pace.free(taken[key], at), 0), at)  # those before it go first
-            after, turn = pace.put_off(let, at)
+            after, turn = pace.put_off(let, at, is_next=key not in waiting)
+            waiting.add(key)
             taken[key] = taken[key]._replace(next=after.next)
             desk.hold(consumer, one, pacing.ms_after(turn))
         return count

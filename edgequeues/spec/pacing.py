@@ -68,12 +68,17 @@ class Pace:
         """Let so many through."""
         return taken._replace(arrival=max(taken.arrival, at) + count * self.step)
 
-    def put_off(self, taken: Taken, at: int) -> tuple[Taken, int]:
-        """Put a message off, behind those that were before; and until when."""
-        turn = max(taken.next, self.opens(taken))
+    def put_off(self, taken: Taken, at: int, *, is_next: bool) -> tuple[Taken, int]:
+        """Put a message off, behind those that were before; and until when. is_next: is it the first that waits?
+
+        Alarms go by whole ms, and what goes late has those behind it go late. So the one that is next may come a
+        little before it may go: it keeps its place, and the others go on behind it.
+        """
+        opens = self.opens(taken)
+        turn = opens if is_next and opens - at < self.step else max(taken.next, opens)
         if turn > at + HELD_MAX_US:
             return taken, at + HELD_MAX_US
-        return taken._replace(next=turn + self.step), turn
+        return taken._replace(next=max(taken.next, turn + self.step)), turn
 
 
 def ms_after(us: int) -> int:

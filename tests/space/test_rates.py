@@ -299,6 +299,8 @@ def worst(times: Sequence[int], step_ms: float, burst: int) -> bool:
     ),
 )
 @example(per_second=7, burst=1, keyed=False, pushes=[(0, ["a"] * 3), (0, ["a"] * 6)])
+@example(per_second=7, burst=1, keyed=True, pushes=[(0, ["a"] * 2), (0, ["a"] * 6)])
+@example(per_second=7, burst=1, keyed=True, pushes=[(0, ["a"] * 4), (0, ["a"] * 5), (0, ["a"] * 6)])
 def test_no_stretch_of_time_has_more_than_the_pace_and_all_are_worked_as_soon_as_that_allows(
     per_second: float, burst: int, keyed: bool, pushes: list[tuple[int, list[str]]]
 ) -> None:

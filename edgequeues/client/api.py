@@ -59,6 +59,7 @@ class Client(
         timeout_s: float = 30.0,
         connections_max: int = 100,
         retry: Retry | None = None,
+        keyed: bool = False,
         transport: Transport | None = None,
     ) -> None:
         """Connects to nothing yet.
@@ -69,11 +70,15 @@ class Client(
         timeout_s: to connect, to write, and to wait for the next part of an answer.
         connections_max: requests under way at once; more wait for their turn, `timeout_s` at most.
         retry: how often a request is repeated where that is safe: reads, and appends whose entries all have ids.
-        transport: instead of all these, a transport made by the caller.
+        keyed: have what is appended and pushed carry idempotency keys, made where the caller gives none, so that
+            these calls can be repeated, too. The server keeps each for 24 h. Not where the spec of a queue
+            computes keys: a key that is given counts instead.
+        transport: instead of an address, a token, limits and `retry`, a transport made by the caller.
         """
         self._transport = transport or Transport(
             base_url, token=token, timeout_s=timeout_s, connections_max=connections_max, retry=retry
         )
+        self._keyed = keyed
 
     async def __aenter__(self) -> Client:
         return self
@@ -85,18 +90,22 @@ class Client(
 
     # -- append ------------------------------------------------------------------------------------------
 
-    async def append(self, dxn: str, entries: Iterable[object], *, actor: str | None = None) -> AppendAnswer:
+    async def append(
+        self, dxn: str, entries: Iterable[object], *, actor: str | None = None, keyed: bool | None = None
+    ) -> AppendAnswer:
         """Append up to 1,000 entries, all or nothing; when this returns they are on disk.
 
         entries: data as it is (anything `json` can write; `bytes` are JSON text, kept byte for byte), or a
             NewEntry to say more. The queue is made by its first append.
         actor: 1 to 32 of `a-z0-9-`, names the writer in versions.
+        keyed: give entries with neither an id nor an idempotency key a random key. None: as the client was told.
 
         Repeated by itself only if every entry names its id or has an idempotency key. Raises ValueError or
         TypeError for data without a JSON form, before anything is sent.
         """
         require_many(entries)
-        return answers.appended(await self._transport.send(wire.append(dxn, entries, actor=actor)))
+        call = wire.append(dxn, entries, actor=actor, new_key=self._new_key(keyed))
+        return answers.appended(await self._transport.send(call))
 
     def append_stream(
         self,
@@ -105,18 +114,20 @@ class Client(
         *,
         actor: str | None = None,
         chunk: Chunk | None = None,
+        keyed: bool | None = None,
     ) -> AsyncGenerator[Confirmation, None]:
         """Append any number of entries; return an async iterator that does it, a Confirmation for each part on disk.
 
         A bad entry is refused alone and listed in `errors`. Entries leave as they come (those of a Batch
         together), in requests that end with the first entry that makes them 10,000 entries, 8 MiB or 1 s old
         (`chunk`); the confirmation comes when a request ends, so an idle source holds the last one back. A
-        request is repeated by itself only if every entry of it names its id. After an exception nothing is
-        known of the entries not yet confirmed.
+        request is repeated by itself only if every entry of it names its id or has an idempotency key (`keyed`, as
+        for `append`). After an exception nothing is known of the entries not yet confirmed.
         What the source raises comes out here, once the entries before it are confirmed.
         """
         require_many(entries)
-        source = upload.Source(entries, chunk or Chunk(), self._transport.now)
+        new_key = self._new_key(keyed)
+        source = upload.Source(entries, chunk or Chunk(), self._transport.now, new_key)
         return upload.confirmations(self._transport, wire.append_lines(dxn, actor=actor), source)
 
     # -- read --------------------------------------------------------------------------------------------

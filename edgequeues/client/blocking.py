@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 import httpx
 
-from edgequeues.client.http import EventStream, Retry, Transport
+from edgequeues.client.http import EventStream, Retry, Transport, random_key
 
 T = TypeVar("T")
 
@@ -64,6 +64,7 @@ class BlockingTransport(Transport):
         chance: random.Random | None = None,
         transport: httpx.BaseTransport | None = None,
         sleep: Callable[[float], None] = time.sleep,
+        new_key: Callable[[], str] = random_key,
     ) -> None:
         """As `Transport`, with a blocking transport and sleep. Raises ValueError as that does."""
 
@@ -79,6 +80,7 @@ class BlockingTransport(Transport):
             transport=_Carrier(transport, connections_max),
             sleep=pause,
             now=time.monotonic,
+            new_key=new_key,
         )
 
     def _events(self, response: httpx.Response) -> EventStream:

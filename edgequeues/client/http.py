@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import Protocol
@@ -60,6 +61,11 @@ class Body(Protocol):
         ...
 
 
+def random_key() -> str:
+    """An idempotency key that nobody else makes: 128 random bits in hexadecimal."""
+    return secrets.token_hex(16)
+
+
 class Transport:
     """One pool of connections to one server. Close it with `aclose`."""
 
@@ -75,12 +81,17 @@ class Transport:
         transport: httpx.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         now: Callable[[], float] = anyio.current_time,
+        new_key: Callable[[], str] = random_key,
     ) -> None:
-        """Raises ValueError if `base_url` is not an http or https address, or `token` not one that can be sent."""
+        """Raises ValueError if `base_url` is not an http or https address, or `token` not one that can be sent.
+
+        new_key: makes the idempotency keys of calls with `keyed`. Two must never be the same.
+        """
         self.retry = retry or Retry()
         self.chance = chance or random.Random()
         self.sleep = sleep
         self.now = now  # seconds that never go back
+        self.new_key = new_key
         self._timeout_s = timeout_s
         headers = {"accept": "application/json"}
         if token is not None:

@@ -101,16 +101,17 @@ class SyncClient:
         timeout_s: float = 30.0,
         connections_max: int = 100,
         retry: Retry | None = None,
+        keyed: bool = False,
         transport: BlockingTransport | None = None,
     ) -> None:
         """As `Client`. Connects to nothing yet. Raises ValueError for an address or token that cannot be one.
 
-        transport: instead of all these, a transport made by the caller.
+        transport: instead of an address, a token, limits and `retry`, a transport made by the caller.
         """
         self._transport = transport or BlockingTransport(
             base_url, token=token, timeout_s=timeout_s, connections_max=connections_max, retry=retry
         )
-        self._client = Client(base_url, transport=self._transport)
+        self._client = Client(base_url, keyed=keyed, transport=self._transport)
 
     def close(self) -> None:
         """Close every connection."""

@@ -40,16 +40,18 @@ class Source:
         entries: AsyncIterable[object] | Iterable[object],
         chunk: Chunk,
         now: Callable[[], float] = anyio.current_time,
+        new_key: wire.NewKey | None = None,
     ) -> None:
         self._waits = isinstance(entries, AsyncIterable)
         self._entries = aiter(entries) if isinstance(entries, AsyncIterable) else iter(entries)
         self._ready: deque[object] = deque()  # what is left of a Batch
         self._chunk = chunk
         self._now = now
+        self._new_key = new_key
         self._fault: Exception | None = None  # raised by the source: no fault of the transport
         self._sent: list[bytes] = []  # lines of the current chunk so far
         self._sent_bytes = 0
-        self._named = True
+        self._safe = True
         self._since_s = 0.0
         self.ended = False
 
@@ -57,7 +59,7 @@ class Source:
         """Go on with what is left of the chunk, or begin one with the source's next entry. False: there is none."""
         if self._sent:
             return True
-        self._sent_bytes, self._named = 0, True
+        self._sent_bytes, self._safe = 0, True
         if await self._next() is None:
             return False
         self._since_s = self._now()
@@ -69,8 +71,8 @@ class Source:
         del self._sent[:count]
 
     def repeatable(self) -> bool:
-        """Did every entry of the chunk name its id?"""
-        return self._named
+        """Did every entry of the chunk name its id, or have an idempotency key?"""
+        return self._safe
 
     def check(self) -> None:
         """Raise what the caller's source raised, if it did."""
@@ -107,7 +109,7 @@ class Source:
                 given = self._entries
                 item = await anext(given) if isinstance(given, AsyncIterator) else next(given)
                 self._ready.extend(item if isinstance(item, Batch) else (item,))
-            line, named = wire.line(self._ready.popleft())
+            line, safe = wire.line(self._ready.popleft(), self._new_key)
         except (StopAsyncIteration, StopIteration):
             self.ended = True
             return None
@@ -116,7 +118,7 @@ class Source:
             return None
         self._sent.append(line)
         self._sent_bytes += len(line)
-        self._named &= named
+        self._safe &= safe
         return line
 
 

@@ -5,7 +5,7 @@ Every function raises ValueError where `dxn` is not the address of a queue or ob
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import quote
 
 import msgspec
@@ -17,6 +17,7 @@ from edgequeues.core.dxn import parse
 from edgequeues.core.errors import InvalidDxn
 
 Pairs = tuple[tuple[str, str], ...]
+NewKey = Callable[[], str]  # makes an idempotency key
 
 JSON = ("content-type", "application/json")
 NDJSON = ("content-type", "application/x-ndjson")
@@ -38,9 +39,14 @@ class Call(Struct, frozen=True):
     patience_s: float = 0.0
 
 
-def append(dxn: str, entries: Iterable[object], *, actor: str | None = None) -> Call:
-    """Append up to 1,000 entries, all or nothing. Raises ValueError or TypeError for data without a JSON form."""
-    given = [entry_text(entry) for entry in entries]
+def append(
+    dxn: str, entries: Iterable[object], *, actor: str | None = None, new_key: NewKey | None = None
+) -> Call:
+    """Append up to 1,000 entries, all or nothing. Raises ValueError or TypeError for data without a JSON form.
+
+    new_key: makes one for each entry that has neither an id nor a key.
+    """
+    given = [entry_text(entry, new_key) for entry in entries]
     body = b'{"entries":[' + b",".join(line for line, _ in given) + b"]}"
     named = all(has_id for _, has_id in given)
     query = pairs(actor=actor)
@@ -52,14 +58,14 @@ def append_lines(dxn: str, *, actor: str | None = None) -> Call:
     return Call("POST", path_of(dxn), query=pairs(actor=actor), headers=(NDJSON,))
 
 
-def line(entry: object) -> tuple[bytes, bool]:
+def line(entry: object, new_key: NewKey | None = None) -> tuple[bytes, bool]:
     """Return an entry as a line of NDJSON, and whether it may be sent twice. Raises ValueError, TypeError."""
-    encoded, has_id = entry_text(entry)
+    encoded, safe = entry_text(entry, new_key)
     if b"\n" in encoded:
         raise ValueError(
             "a streamed entry is one line: its JSON holds a line break; use append, or re-encode it"
         )
-    return encoded + b"\n", has_id
+    return encoded + b"\n", safe
 
 
 def read(
@@ -182,12 +188,18 @@ class WireNew(Struct, frozen=True, omit_defaults=True):
     idempotency_key: str | None = None
 
 
-def entry_text(given: object) -> tuple[bytes, bool]:
-    """Return the JSON of an entry, and whether it names its object or has an idempotency key."""
+def entry_text(given: object, new_key: NewKey | None = None) -> tuple[bytes, bool]:
+    """Return the JSON of an entry, and whether it names its object or has an idempotency key.
+
+    new_key: makes one where it has neither.
+    """
     entry = given if isinstance(given, NewEntry) else NewEntry(given)
     data = entry.data
     own_id = not entry.plain and isinstance(data, Mapping) and isinstance(data.get("id"), str)
     has_id = entry.id is not None or own_id
+    key = entry.idempotency_key
+    if key is None and new_key is not None and not has_id:
+        key = new_key()
     unsaid = None if entry.plain else UNSET
     wire = WireNew(
         Raw(text.encode(data)),
@@ -200,9 +212,9 @@ def entry_text(given: object) -> tuple[bytes, bool]:
         priority=entry.priority,
         due=entry.due,
         delay_ms=entry.delay_ms,
-        idempotency_key=entry.idempotency_key,
+        idempotency_key=key,
     )
-    return msgspec.json.encode(wire), has_id or entry.idempotency_key is not None
+    return msgspec.json.encode(wire), has_id or key is not None
 
 
 def path_of(dxn: str, leaf: str = "") -> str:

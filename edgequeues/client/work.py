@@ -38,26 +38,32 @@ class WorkVerbs:
     """
 
     _transport: Transport
+    _keyed: bool
 
     # -- messages ----------------------------------------------------------------------------------------
 
-    async def push(self, dxn: str, entries: Iterable[object]) -> AppendAnswer:
+    async def push(self, dxn: str, entries: Iterable[object], *, keyed: bool | None = None) -> AppendAnswer:
         """Append up to 1,000 messages, all or nothing; when this returns they are on disk.
 
         entries: as for `append`. The queue is made as a work queue by its first push.
+        keyed: give those without an idempotency key a random one. None: as the client was told.
         Repeated by itself only if every entry has an idempotency key. Raises Refused: `exists` for other data
         under an id that is there, `queue_full`, `idempotency_mismatch`.
         """
         require_many(entries)
-        return answers.appended(await self._transport.send(work_wire.push(dxn, entries)))
+        call = work_wire.push(dxn, entries, self._new_key(keyed))
+        return answers.appended(await self._transport.send(call))
 
-    async def push_all(self, dxn: str, entries: Iterable[object]) -> AsyncGenerator[AppendAnswer, None]:
+    async def push_all(
+        self, dxn: str, entries: Iterable[object], *, keyed: bool | None = None
+    ) -> AsyncGenerator[AppendAnswer, None]:
         """Push any number of messages in calls of up to 1,000 and 8 MiB; yield the answer of each.
 
-        After an exception the calls not answered are unknown; with idempotency keys all may be pushed again.
+        keyed: as for `push`. After an exception the calls not answered are unknown; with idempotency keys of the
+        caller's own all may be pushed again.
         """
         require_many(entries)
-        for call in work_wire.pushes(dxn, entries):
+        for call in work_wire.pushes(dxn, entries, self._new_key(keyed)):
             yield answers.appended(await self._transport.send(call))
 
     async def pull(
@@ -275,6 +281,11 @@ class WorkVerbs:
     async def remove(self, dxn: str) -> None:
         """Remove a queue with all that is in it and its consumers. Raises Refused: `queue_not_found`."""
         answers.checked(await self._transport.send(wire.delete_queue(dxn)))
+
+    def _new_key(self, keyed: bool | None) -> wire.NewKey | None:
+        """What makes the keys of a call, if it is to have some."""
+        wanted = self._keyed if keyed is None else keyed
+        return self._transport.new_key if wanted else None
 
     async def _answer(
         self, leases: Iterable[str], call: Callable[[Sequence[str]], wire.Call]

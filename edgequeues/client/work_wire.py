@@ -11,10 +11,20 @@ from typing import TypeVar
 from urllib.parse import quote
 
 import msgspec
+from msgspec import structs
 
 from edgequeues.client.messages import ConsumerRules, Failed, LetterFilter, Start
 from edgequeues.client.values import ConfigChange, NewEntry
-from edgequeues.client.wire import JSON, RANGE_DELETE_PATIENCE_S, Call, Pairs, entry_text, pairs, path_of
+from edgequeues.client.wire import (
+    JSON,
+    RANGE_DELETE_PATIENCE_S,
+    Call,
+    NewKey,
+    Pairs,
+    entry_text,
+    pairs,
+    path_of,
+)
 
 T = TypeVar("T")
 
@@ -22,18 +32,18 @@ CALL_ITEMS = 1_000  # in one call
 CALL_BYTES = 8 * 1024 * 1024  # of its body, about; a single item may be more
 
 
-def push(dxn: str, entries: Iterable[object]) -> Call:
+def push(dxn: str, entries: Iterable[object], new_key: NewKey | None = None) -> Call:
     """Append messages, all or nothing. Raises ValueError or TypeError for data without a JSON form.
 
     Repeatable only where all have idempotency keys: one that is named by its id could be done and gone between.
+    new_key: makes one for each message that has none.
     """
-    given = list(entries)
-    return _push(dxn, [(entry_text(one)[0], _keyed(one)) for one in given])
+    return _push(dxn, [_message(one, new_key) for one in entries])
 
 
-def pushes(dxn: str, entries: Iterable[object]) -> Iterator[Call]:
+def pushes(dxn: str, entries: Iterable[object], new_key: NewKey | None = None) -> Iterator[Call]:
     """Append any number of messages, in as many calls as it takes. Raises as `push`, when it comes to the entry."""
-    given = ((entry_text(one)[0], _keyed(one)) for one in entries)
+    given = (_message(one, new_key) for one in entries)
     for part in _cut(given, lambda one: len(one[0])):
         yield _push(dxn, part)
 
@@ -186,8 +196,12 @@ def _push(dxn: str, texts: Sequence[tuple[bytes, bool]]) -> Call:
     return Call("POST", path_of(dxn, "push"), headers=(JSON,), body=body, repeatable=keyed)
 
 
-def _keyed(entry: object) -> bool:
-    return isinstance(entry, NewEntry) and entry.idempotency_key is not None
+def _message(given: object, new_key: NewKey | None) -> tuple[bytes, bool]:
+    """The JSON of a message, and whether it has an idempotency key."""
+    entry = given if isinstance(given, NewEntry) else NewEntry(given)
+    if entry.idempotency_key is None and new_key is not None:
+        entry = structs.replace(entry, idempotency_key=new_key())
+    return entry_text(entry)[0], entry.idempotency_key is not None
 
 
 def _post(

@@ -20,6 +20,7 @@ from shards.testing import InlineDisk, TrioClock
 class Way(httpx.AsyncBaseTransport):
     """Requests to an app; `closed` lets none through. `paths` has the last part of each one's path, in order.
 
+    instead: what comes instead of the answer to the next request whose path ends so; it is carried out all the same.
     delays_s: how long the next request whose path ends so is held up. late_s: how long its answer is.
     """
 
@@ -27,10 +28,13 @@ class Way(httpx.AsyncBaseTransport):
         self._app = httpx.ASGITransport(cast(Any, server))
         self.closed = False
         self.paths: list[str] = []
+        self.requests: list[httpx.Request] = []
+        self.instead: dict[str, httpx.Response | httpx.TransportError] = {}
         self.delays_s: dict[str, float] = {}
         self.late_s: dict[str, float] = {}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
         self.paths.append(request.url.path.rpartition("/")[2])
         verb = self.paths[-1]
         await trio.sleep(self.delays_s.pop(verb, 0.0))
@@ -38,7 +42,10 @@ class Way(httpx.AsyncBaseTransport):
             raise httpx.ConnectError("closed")
         answer = await self._app.handle_async_request(request)
         await trio.sleep(self.late_s.pop(verb, 0.0))
-        return answer
+        instead = self.instead.pop(verb, answer)
+        if isinstance(instead, httpx.TransportError):
+            raise instead
+        return instead
 
 
 @asynccontextmanager

@@ -1,8 +1,19 @@
 """The Python client: speaks the native protocol over HTTP and imports nothing of the server."""
 
-from edgequeues.client.admin import Actor, AuditPage, AuditRecord, InspectedLetter, Kin, Misfit, Trial
+from edgequeues.client.admin import (
+    Actor,
+    AuditPage,
+    AuditRecord,
+    InspectedLetter,
+    Kin,
+    Misfit,
+    Result,
+    ResultPage,
+    Trial,
+)
 from edgequeues.client.api import Client
 from edgequeues.client.bindings import Binding, Bindings
+from edgequeues.client.blobs import Blob, BlobLink, BlobPage, Erased
 from edgequeues.client.blocking import BlockingTransport
 from edgequeues.client.entities import Entity, EntityPage, Executed, History
 from edgequeues.client.errors import BadAnswer, ClientError, Refused, ServerError, Unavailable, Unreachable
@@ -32,7 +43,7 @@ from edgequeues.client.messages import (
     Standing,
     StandingPage,
 )
-from edgequeues.client.overview import DoingPage, QueueDoing, QueueRates
+from edgequeues.client.overview import DoingPage, QueueDoing, QueueRates, QueueState
 from edgequeues.client.schedules import Schedule
 from edgequeues.client.searching import Found, FoundPage, Stance
 from edgequeues.client.specs import Applied, Hook, PastCall, QueueChange, ScheduleChange, SpecInfo
@@ -70,6 +81,9 @@ __all__ = [
     "Batch",
     "Binding",
     "Bindings",
+    "Blob",
+    "BlobLink",
+    "BlobPage",
     "BlockingTransport",
     "Chunk",
     "Client",
@@ -84,6 +98,7 @@ __all__ = [
     "Entity",
     "EntityPage",
     "Entry",
+    "Erased",
     "Executed",
     "Explanation",
     "Failed",
@@ -115,11 +130,14 @@ __all__ = [
     "QueueConfig",
     "QueueDoing",
     "QueueRates",
+    "QueueState",
     "QueueStats",
     "Received",
     "Refused",
     "ReplayTotals",
     "Replayed",
+    "Result",
+    "ResultPage",
     "Retry",
     "Schedule",
     "ScheduleChange",

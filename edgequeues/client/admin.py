@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator
+from functools import cached_property
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -102,6 +103,43 @@ class AuditPage(Struct, frozen=True):
     next: int | None = None
 
 
+class Result(Struct, frozen=True, dict=True):
+    """What came of a message, as who worked it said with its ack. processed_at: unix seconds. raw: the JSON text."""
+
+    id: str
+    position: int
+    processed_at: int
+    raw: bytes
+
+    @cached_property
+    def data(self) -> Any:
+        """It as Python values, decoded when first asked for."""
+        return json.loads(self.raw)
+
+
+class ResultPage(Struct, frozen=True):
+    """Results by the positions of their messages. next: the position to go on after; None: that were all."""
+
+    results: list[Result]
+    next: int | None = None
+
+
+class _Result(Struct):
+    id: str
+    position: int
+    processed_at: int
+    result: Raw
+
+
+class _Results(Struct):
+    results: list[_Result]
+    next: int | None = None
+
+
+class _Done(Struct):
+    ok: Literal[True]
+
+
 class _Letter(Struct, rename="camel"):
     original_message: Raw
 
@@ -180,6 +218,35 @@ class AdminVerbs:
         found = answers.decoded(await self._transport.send(call), _Replayed)
         return Replayed(letter_id, found.new_message_id, "already" if found.already else "replayed")
 
+    async def delete_letter(self, dxn: str, letter_id: str) -> None:
+        """Delete a dead letter for good. Never repeated by itself. Raises Refused: `entry_not_found`."""
+        path, query = _letter(dxn, letter_id)
+        answers.decoded(await self._transport.send(Call("DELETE", path, query)), _Done)
+
+    async def results(self, dxn: str, *, after: int | None = None, limit: int | None = None) -> ResultPage:
+        """What came of the messages of a queue, where an ack said so, for 24 h.
+
+        limit: 1 to 1,000. None: 100. Raises Refused: `queue_not_found`.
+        """
+        path, query = queue_path(dxn, "/results")
+        query += pairs(after=after, limit=limit)
+        body = text.Text(
+            answers.checked(await self._transport.send(Call("GET", path, query, repeatable=True)))
+        )
+        page = body.decode(_Results)
+        found = [Result(one.id, one.position, one.processed_at, body.raw(one.result)) for one in page.results]
+        return ResultPage(found, page.next)
+
+    async def iterate_results(self, dxn: str, *, after: int | None = None) -> AsyncGenerator[Result, None]:
+        """Yield all of them, page by page."""
+        while True:
+            page = await self.results(dxn, after=after, limit=PAGE_RECORDS)
+            for one in page.results:
+                yield one
+            after = page.next
+            if after is None:
+                return
+
     async def audit(
         self, space: str, *, queue: str | None = None, after: int | None = None, limit: int | None = None
     ) -> AuditPage:
@@ -203,13 +270,18 @@ class AdminVerbs:
 
 def _letter(dxn: str, letter_id: str, leaf: str = "") -> tuple[str, Pairs]:
     """The path of a letter, and the query that names its space. Raises ValueError."""
+    return queue_path(dxn, f"/dlq/{quote(letter_id, safe='')}{leaf}")
+
+
+def queue_path(dxn: str, leaf: str = "") -> tuple[str, Pairs]:
+    """The path of a queue under /admin, and the query that names its space. Raises ValueError."""
     try:
         address = parse(dxn)
     except InvalidDxn as error:
         raise ValueError(str(error)) from None
     if address.tag != "data" or address.object is not None:
         raise ValueError(f"{dxn} is not the address of a queue of a space: only those have a workbench")
-    path = f"/admin/queues/{quote(address.queue, safe='')}/dlq/{quote(letter_id, safe='')}{leaf}"
+    path = f"/admin/queues/{quote(address.queue, safe='')}{leaf}"
     return path, pairs(tenant_id=address.space)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -13,6 +13,8 @@ from edgequeues.client.text import Text
 from edgequeues.client.values import AppendAnswer, Entry, Page, QueueStats, Space
 
 T = TypeVar("T")
+
+DONE = (200, 202)
 
 
 class Answer(Struct, frozen=True):
@@ -94,9 +96,9 @@ class Progress(Struct, frozen=True):
     problem: Problem | None = None
 
 
-def checked(answer: Answer) -> bytes:
-    """Return the body of a 200 or 202. Raises Refused, Unavailable, ServerError, BadAnswer for anything else."""
-    if answer.status in (200, 202):
+def checked(answer: Answer, statuses: Container[int] = DONE) -> bytes:
+    """Return the body of a 200 or 202, or of `statuses`. Raises Refused, Unavailable, ServerError, BadAnswer else."""
+    if answer.status in statuses:
         return answer.body
     if answer.status >= 400:
         raise problem(answer)
@@ -124,9 +126,9 @@ def cut_short(told: list[Progress], through: int) -> ClientError | None:
     return None
 
 
-def decoded(answer: Answer, kind: type[T]) -> T:
-    """Return the body of a 200 or 202 as `kind`. Raises as `checked`, and BadAnswer where it does not fit."""
-    return Text(checked(answer)).decode(kind)
+def decoded(answer: Answer, kind: type[T], statuses: Container[int] = DONE) -> T:
+    """Return the body of such an answer as `kind`. Raises as `checked`, and BadAnswer where it does not fit."""
+    return Text(checked(answer, statuses)).decode(kind)
 
 
 def appended(answer: Answer) -> AppendAnswer:

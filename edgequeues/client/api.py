@@ -17,6 +17,7 @@ from types import TracebackType
 
 from edgequeues.client import answers, upload, wire
 from edgequeues.client.admin import AdminVerbs
+from edgequeues.client.blobs import BlobVerbs
 from edgequeues.client.entities import EntityVerbs
 from edgequeues.client.errors import Unavailable
 from edgequeues.client.events import TAIL, Subscription
@@ -47,7 +48,15 @@ SUBSCRIPTION_RETRY = Retry(attempts_max=12)  # about half a minute: a server has
 
 
 class Client(
-    WorkVerbs, SearchVerbs, SessionVerbs, SpecVerbs, ScheduleVerbs, EntityVerbs, AdminVerbs, OverviewVerbs
+    WorkVerbs,
+    SearchVerbs,
+    SessionVerbs,
+    SpecVerbs,
+    ScheduleVerbs,
+    EntityVerbs,
+    AdminVerbs,
+    OverviewVerbs,
+    BlobVerbs,
 ):
     """A connection pool to one server. An async context manager; use it once, from one event loop."""
 

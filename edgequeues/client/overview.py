@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from msgspec import Struct, field
 
 from edgequeues.client import answers
+from edgequeues.client.admin import queue_path
 from edgequeues.client.http import Transport
 from edgequeues.client.wire import Call, pairs
 
@@ -40,6 +41,13 @@ class QueueDoing(Struct, frozen=True):
     rates: QueueRates
 
 
+class QueueState(QueueDoing, frozen=True, kw_only=True):
+    """The same of one queue, and the dead letters that come from it, by the names of the queues they may lie in."""
+
+    dead_letters: int
+    dead_letter_queues: list[str]
+
+
 class DoingPage(Struct, frozen=True):
     """Some queues. next: not None where there may be more: ask for what is after it."""
 
@@ -59,6 +67,13 @@ class OverviewVerbs:
         query = pairs(tenant_id=space, name=name, after=after, limit=limit)
         call = Call("GET", "/admin/queues", query, repeatable=True)
         return answers.decoded(await self._transport.send(call), DoingPage)
+
+    async def queue_state(self, dxn: str) -> QueueState:
+        """How one queue is doing, and how many dead letters come from it. Raises Refused: `queue_not_found`."""
+        path, query = queue_path(dxn)
+        return answers.decoded(
+            await self._transport.send(Call("GET", path, query, repeatable=True)), QueueState
+        )
 
     async def iterate_doing(self, space: str, *, name: str | None = None) -> AsyncGenerator[QueueDoing, None]:
         """All of them, page by page."""

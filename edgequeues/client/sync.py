@@ -208,8 +208,22 @@ class SyncClient:
     try_letter = _verb(Client.try_letter)
     replay_letter = _verb(Client.replay_letter)
     audit = _verb(Client.audit)
+    delete_letter = _verb(Client.delete_letter)
+    results = _verb(Client.results)
+    iterate_results = _iterator(Client.iterate_results)
     iterate_audit = _iterator(Client.iterate_audit)
+    queue_state = _verb(Client.queue_state)
     doing = _verb(Client.doing)
     iterate_doing = _iterator(Client.iterate_doing)
     iterate_search = _iterator(Client.iterate_search)
     search = _verb(Client.search)
+
+    # -- blobs ---------------------------------------------------------------------------------------------
+
+    put_blob = _verb(Client.put_blob)
+    get_blob = _verb(Client.get_blob)
+    link_blob = _verb(Client.link_blob)
+    blobs = _verb(Client.blobs)
+    iterate_blobs = _iterator(Client.iterate_blobs)
+    erase_blob = _verb(Client.erase_blob)
+    erase_event = _verb(Client.erase_event)

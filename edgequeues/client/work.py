@@ -94,7 +94,8 @@ class WorkVerbs:
     ) -> list[Answered]:
         """Finish messages; return what became of each lease, in order.
 
-        results: by lease, what came of it: told to those who send the message again, for 24 h. 64 KiB each as JSON.
+        results: by lease, what came of it: told to those who send the message again, and by `results`, for
+            24 h. As data of an entry, 64 KiB each.
         """
         return await self._answer(leases, lambda part: work_wire.ack(dxn, part, results or {}))
 

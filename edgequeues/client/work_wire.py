@@ -11,8 +11,9 @@ from typing import TypeVar
 from urllib.parse import quote
 
 import msgspec
-from msgspec import structs
+from msgspec import Raw, structs
 
+from edgequeues.client import text
 from edgequeues.client.messages import ConsumerRules, Failed, LetterFilter, Start
 from edgequeues.client.values import ConfigChange, NewEntry
 from edgequeues.client.wire import (
@@ -64,8 +65,8 @@ def pull(
 
 
 def ack(dxn: str, leases: Sequence[str], results: Mapping[str, object]) -> Call:
-    """Finish messages, some with what came of them."""
-    some = {lease: results[lease] for lease in leases if lease in results}
+    """Finish messages, some with what came of them. Raises ValueError or TypeError where that has no JSON form."""
+    some = {lease: Raw(text.encode(results[lease])) for lease in leases if lease in results}
     return _post(dxn, "ack", {"leases": leases, "results": some or None}, repeatable=True)
 
 

@@ -43,6 +43,45 @@ async def test_a_letter_is_inspected_by_the_queue_it_comes_from(client: Client) 
     assert [one.new_message_id for one in (await client.inspect(D, kin.id)).forerunners] == [again.message]
 
 
+async def test_a_letter_is_deleted_and_the_others_stay(client: Client) -> None:
+    first, second = await bury(client, 1, 2)
+    await client.delete_letter(Q, first)
+    assert [one.id async for one in client.iterate_dead_letters(D)] == [second]
+    with pytest.raises(Refused, match="entry_not_found"):
+        await client.delete_letter(Q, first)
+
+
+async def test_what_came_of_messages_is_listed_page_by_page_as_it_was_said(client: Client) -> None:
+    await client.push(Q, [1, 2, 3])
+    first, second, third = (await client.pull(Q, batch=3)).messages
+    said = {first.lease: {"total": 1.5}, third.lease: b'{ "n": 1.50 }'}
+    await client.ack(Q, [first.lease, second.lease, third.lease], results=said)
+    with pytest.raises(ValueError, match="JSON"):
+        await client.ack(Q, [second.lease], results={second.lease: float("nan")})
+    page = await client.results(Q, limit=1)
+    assert [(one.id, one.position, one.data) for one in page.results] == [
+        (first.id, first.position, {"total": 1.5})
+    ]
+    assert page.next == first.position
+    found = [one async for one in client.iterate_results(Q)]
+    assert [(one.id, one.raw) for one in found] == [
+        (first.id, b'{"total":1.5}'),
+        (third.id, b'{ "n": 1.50 }'),
+    ]
+    assert abs(found[0].processed_at - first.updated / 1_000) <= 1
+    with pytest.raises(Refused, match="queue_not_found"):
+        await client.results("dxn:queue:demo:nothing")
+
+
+async def test_one_queue_tells_how_it_is_doing_and_which_letters_come_from_it(client: Client) -> None:
+    await bury(client, 1, 2)
+    await client.push(Q, [3])
+    found = await client.queue_state(Q)
+    assert (found.name, found.kind, found.depth, found.dead_letters) == ("jobs", "work", 1, 2)
+    assert found.dead_letter_queues == ["jobs-dlq"]
+    assert (found.states["ready"], found.rates.came[-1]) == (1, 3)
+
+
 async def test_a_letter_is_tried_and_replayed_with_other_data_once(client: Client) -> None:
     [letter] = await bury(client, {"n": 1})
     tried = await client.try_letter(Q, letter, map_to="command Order.Create { entity_id: id }")

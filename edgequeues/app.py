@@ -81,6 +81,7 @@ async def open_app(
             control.never_wait()
             pace = chosen.stranger_spaces_per_minute
             router = Router(namespace, spaces_max=chosen.spaces_max, stranger_spaces_per_minute=pace)
+            await router.copies.clear()
             allowed = _allowed(chosen, environment)
             objects = _blobs(chosen, router, data, disk, environment)
             twilio = _twilio(chosen, environment)

@@ -13,6 +13,7 @@ from edgequeues.space.blob_verbs import BLOBS
 from edgequeues.space.shard import SpaceShard
 from edgequeues.space.watched import CHANGED
 from edgequeues.spec.working import Runner
+from shards.copying import Copies
 from shards.hub import Names, Watch
 from shards.meter import Levels
 from shards.namespace import Namespace, Ref
@@ -49,6 +50,7 @@ class Router:
         spaces_max: int = SPACES_MAX,
         stranger_spaces_per_minute: int = STRANGER_SPACES_PER_MINUTE,
     ) -> None:
+        self.copies = Copies(namespace)
         self._namespace = namespace
         self._spaces_max = spaces_max
         self._strangers = Bucket(stranger_spaces_per_minute)

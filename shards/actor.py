@@ -385,7 +385,7 @@ class Actor(Generic[S]):
         storage, run = self._storage, self._host.disk.run
         try:
             await run(lambda: storage.checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE))
-            if storage.over_bound():
+            if storage.over_bound() and trio.current_time() >= self._context.read_until_s:
                 restart = partial(storage.checkpoint, apsw.SQLITE_CHECKPOINT_RESTART)
                 async with self._turns_lock:
                     await patiently(lambda: run(restart), max_s=RESTART_MAX_S)

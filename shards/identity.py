@@ -13,6 +13,7 @@ CREATE TABLE shard_file (
 INSERT INTO shard_file (id, identity, generation) VALUES (1, '', 0);
 """
 READ = "SELECT identity, generation FROM shard_file WHERE id = 1"
+COPY = "copy"  # the identity of no file
 STORE = "UPDATE shard_file SET identity = ?, generation = ? WHERE id = 1"
 
 
@@ -29,3 +30,9 @@ def adopt(db: apsw.Connection, identity: str) -> None:
     """Say that the rows moved to another file that is not a copy: a repair."""
     _, generation = db.execute(READ).get
     db.execute(STORE, (identity, generation))
+
+
+def disown(db: apsw.Connection) -> None:
+    """Say that these rows are a copy, in whatever file they are opened next."""
+    _, generation = db.execute(READ).get
+    db.execute(STORE, (COPY, generation))

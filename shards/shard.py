@@ -33,6 +33,7 @@ class Context:
     random: random.Random
     file_id: str = ""  # another for a copied or restored file; "" where there is no file
     alarm_changed: bool = False  # did a turn of the running batch set or clear the alarm?
+    read_until_s: float = 0.0  # until this time of trio's clock a copy may hold on to the -wal, see `copying`
     now_ms: int = 0  # set by the host when a turn starts
     events: list[Hashable] = field(default_factory=list)  # emitted by the turns of the running batch
 

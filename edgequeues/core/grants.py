@@ -10,7 +10,9 @@ from msgspec import Struct
 from edgequeues.core.errors import InvalidRequest
 from edgequeues.core.ids import shown
 
-Verb = Literal["read", "append", "delete", "configure", "list", "push", "pull", "create", "spec", "ingest"]
+Verb = Literal[
+    "read", "append", "delete", "configure", "list", "push", "pull", "create", "spec", "ingest", "backup"
+]
 VERBS: tuple[Verb, ...] = get_args(Verb)
 MEANINGS: dict[Verb, str] = {
     "read": "read objects and blobs, wait, subscribe, see settings and counts",
@@ -23,6 +25,7 @@ MEANINGS: dict[Verb, str] = {
     "create": "make a work queue by pushing to it",
     "spec": "see, apply and remove specs, which make queues and webhooks",
     "ingest": "hand mails over, which become events in the inbox",
+    "backup": "take the whole file of a space along",
 }
 
 EVERYTHING = "*"

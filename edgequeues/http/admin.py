@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from edgequeues.core import ids
 from edgequeues.core.errors import InvalidRequest
-from edgequeues.http import admin_codec, codec, params, problems, watching
+from edgequeues.http import admin_codec, backups, codec, params, problems, watching
 from edgequeues.http.admin_codec import BODY_BYTES_MAX, FILTERS, Order
 from edgequeues.http.bulk import Bulk, Heap
 from edgequeues.http.reading import patiently
@@ -47,7 +47,7 @@ def dialect(router: Router, waits: Waits, held: Specs) -> Dialect:
     ]
     for route in table:
         route.place = tenants.place
-    return Dialect("admin", ("/admin/",), table, problems.refuse)
+    return Dialect("admin", ("/admin/",), [*table, *backups.routes(router)], problems.refuse)
 
 
 def _records(tenants: Tenants) -> list[Route]:

@@ -11,6 +11,7 @@ from edgequeues.http.admin_codec import EditLetter, LetterRow, PurgeLetters, Rep
 from edgequeues.http.watching import PART_LENGTH_MAX
 from edgequeues.models import UNIX_MS_MAX, Kind
 from edgequeues.models_letters import LetterReason, ReplayOutcome
+from edgequeues.openapi import backups
 from edgequeues.openapi.op import EVENTS, Answer, Chapter, Op, Page, Param, Text, Whole, json, ok
 from edgequeues.openapi.spaces import SPACE
 from edgequeues.space.letters import Envelope
@@ -300,8 +301,9 @@ OPERATIONS = {
 CHAPTER = Chapter(
     "The admin API: how the queues of a space are doing, what failed in them, and mending it. In words: "
     "`docs/protocol/admin.md`.",
-    OPERATIONS,
+    OPERATIONS | backups.OPERATIONS,
     {
+        "space": SPACE,
         "name": Param(
             "name",
             Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$")],

@@ -17,6 +17,7 @@ from edgequeues.space import (
     retention,
     store,
 )
+from edgequeues.space.backup_verbs import BackupVerbs
 from edgequeues.space.blob_verbs import BlobVerbs
 from edgequeues.space.calling_verbs import CallingVerbs
 from edgequeues.space.entity_verbs import EntityVerbs
@@ -44,6 +45,7 @@ class SpaceShard(
     SpecVerbs,
     EntityVerbs,
     BlobVerbs,
+    BackupVerbs,
     Overview,
     Measuring,
     SearchVerbs,

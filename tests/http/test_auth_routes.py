@@ -113,6 +113,7 @@ NEEDED: dict[tuple[str, str], Verb | None] = {
     ("GET", "/admin/live"): "list",
     ("GET", "/admin/queues/{name}/live"): "read",
     ("GET", "/admin/audit"): "read",
+    ("GET", "/admin/spaces/{space}/backup"): "backup",
     ("GET", "/admin/queues/{name}/results"): "read",
     ("GET", LETTERS): "read",
     ("GET", LETTERS + "/{id}"): "read",

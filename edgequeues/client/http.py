@@ -62,7 +62,7 @@ class Body(Protocol):
 
 
 def random_key() -> str:
-    """An idempotency key that nobody else makes: 128 random bits in hexadecimal."""
+    """What the idempotency keys of one call begin with, and of no other: 128 random bits in hexadecimal."""
     return secrets.token_hex(16)
 
 
@@ -85,7 +85,7 @@ class Transport:
     ) -> None:
         """Raises ValueError if `base_url` is not an http or https address, or `token` not one that can be sent.
 
-        new_key: makes the idempotency keys of calls with `keyed`. Two must never be the same.
+        new_key: makes what the idempotency keys of a call with `keyed` begin with. Two must never be the same.
         """
         self.retry = retry or Retry()
         self.chance = chance or random.Random()

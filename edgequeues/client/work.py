@@ -7,6 +7,7 @@ and is, where a call fails on the way; a failure in the middle leaves the first 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from itertools import count
 
 from edgequeues.client import answers, wire, work_answers, work_wire
 from edgequeues.client.http import Transport
@@ -284,9 +285,14 @@ class WorkVerbs:
         answers.checked(await self._transport.send(wire.delete_queue(dxn)))
 
     def _new_key(self, keyed: bool | None) -> wire.NewKey | None:
-        """What makes the keys of a call, if it is to have some."""
-        wanted = self._keyed if keyed is None else keyed
-        return self._transport.new_key if wanted else None
+        """What makes the keys of a call, if it is to have some: a random one for the call, and the entry's number.
+
+        The keys of a call are neighbours in the server's table, which spares it most of their cost.
+        """
+        if not (self._keyed if keyed is None else keyed):
+            return None
+        call, numbers = self._transport.new_key(), count(1)
+        return lambda: f"{call}-{next(numbers)}"
 
     async def _answer(
         self, leases: Iterable[str], call: Callable[[Sequence[str]], wire.Call]

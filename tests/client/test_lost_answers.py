@@ -34,7 +34,7 @@ async def served(tmp_path: Path) -> AsyncIterator[tuple[Client, Way]]:
 
 
 def keys(request: httpx.Request) -> list[str | None]:
-    """The idempotency keys of what a request carries."""
+    """The idempotency keys in a request."""
     body: Any = json.loads(request.content)
     return [one.get("idempotency_key") for one in body["entries"]]
 
@@ -135,7 +135,7 @@ async def test_keys_come_from_where_the_transport_was_told() -> None:
         await client.push(Q, [1, 2])
         await client.push(Q, [3], keyed=False)
         await client.append(LOG, [4, NewEntry(5, id="five")])
-    assert [keys(one) for one in sent] == [["key-1", "key-2"], [None], ["key-3", None]]
+    assert [keys(one) for one in sent] == [["key-1-1", "key-1-2"], [None], ["key-2-1", None]]
 
 
 def test_a_random_key_has_128_bits_and_does_not_come_twice() -> None:

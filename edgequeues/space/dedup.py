@@ -124,13 +124,13 @@ def remember(
     db: apsw.Connection, scope: str, entries: Sequence[NewEntry], results: Sequence[Appended], at: int
 ) -> bool:
     """Remember the keys of what was appended; return whether there was any."""
-    keyed = [
-        (one, made) for one, made in zip(entries, results, strict=True) if one.idempotency_key is not None
+    rows = [
+        (scope, one.idempotency_key, *first(one, made), at + WINDOW_MS, False)
+        for one, made in zip(entries, results, strict=True)
+        if one.idempotency_key is not None
     ]
-    for one, made in keyed:
-        assert one.idempotency_key is not None
-        put(db, scope, [one.idempotency_key], first(one, made), at + WINDOW_MS)
-    return bool(keyed)
+    db.executemany(PUT, rows)
+    return bool(rows)
 
 
 def first(entry: NewEntry, made: Appended) -> First:

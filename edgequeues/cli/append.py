@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import msgspec
@@ -66,6 +66,13 @@ class Options:
         )
 
 
+class CallOptions(NamedTuple):
+    """What options say of the calls, rather than of entries."""
+
+    actor: str | None
+    keyed: bool
+
+
 @click.command()
 @click.argument("dxn", type=params.queue)
 @click.argument("json", nargs=-1)
@@ -96,6 +103,11 @@ class Options:
     "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header of the entries. Repeatable."
 )
 @click.option("--actor", help="Names the writer in versions.")
+@click.option(
+    "--keyed",
+    is_flag=True,
+    help="Give entries without an id a random idempotency key, so that a call whose answer is lost is repeated.",
+)
 @remote
 def append(
     session: Session,
@@ -105,6 +117,7 @@ def append(
     files: Sequence[Path],
     stream: bool,
     actor: str | None,
+    keyed: bool,
     **said: Any,
 ) -> None:
     """Append entries to queue DXN: each JSON argument is the data of one, kept as it is written.
@@ -116,7 +129,7 @@ def append(
       edgequeues append dxn:queue:demo:log --id a --ttl 1h '"text"'
       edgequeues append dxn:queue:demo:log --stream --file events.ndjson
     """
-    options = _options(**said)
+    options, call = _options(**said), CallOptions(actor, keyed)
     if json and files:
         raise click.UsageError("name entries as arguments or in files, not both")
     if not json and not files:
@@ -129,13 +142,13 @@ def append(
         raise click.UsageError("--stream reads files or stdin, not arguments")
     try:
         if stream:
-            session.run(lambda client: _stream(client, session, dxn, files, options, actor))
+            session.run(lambda client: _stream(client, session, dxn, files, options, call))
         else:
             given = [("argument", n, os.fsencode(text)) for n, text in enumerate(json, 1)] or texts(files)
             entries = [new_entry(options.entry, *one) for one in given]
             if options.id is not None and len(entries) > 1:
                 raise click.UsageError(f"--id names a single entry, but {len(entries)} were given")
-            session.run(lambda client: _append(client, session, dxn, entries, actor))
+            session.run(lambda client: _append(client, session, dxn, entries, call))
     except InputError as error:
         raise Failure(str(error)) from error
 
@@ -145,13 +158,13 @@ def _options(object_id: str | None, entry_type: str | None, headers: Sequence[st
 
 
 async def _append(
-    client: Client, session: Session, dxn: Dxn, entries: Sequence[NewEntry], actor: str | None
+    client: Client, session: Session, dxn: Dxn, entries: Sequence[NewEntry], said: CallOptions
 ) -> None:
     rows: list[tuple[str, str, str, str]] = []
     try:
         with progress("appending") as step:
             for part in _calls(entries):
-                answer = await client.append(str(dxn), part, actor=actor)
+                answer = await client.append(str(dxn), part, actor=said.actor, keyed=said.keyed)
                 for one in answer.results:
                     if session.out.json:
                         session.out.line(one)
@@ -177,13 +190,14 @@ def _calls(entries: Iterable[NewEntry]) -> Iterable[list[NewEntry]]:
 
 
 async def _stream(
-    client: Client, session: Session, dxn: Dxn, files: Sequence[Path], options: Options, actor: str | None
+    client: Client, session: Session, dxn: Dxn, files: Sequence[Path], options: Options, said: CallOptions
 ) -> None:
     last = Confirmation(through=0, cursor=None, appended=0, refused=0)
     try:
         with progress("appending") as step:
             async with aclosing(_batches(files, options)) as source:
-                async for last in client.append_stream(str(dxn), source, actor=actor):
+                stream = client.append_stream(str(dxn), source, actor=said.actor, keyed=said.keyed)
+                async for last in stream:
                     step(last.through)
                     for error in last.errors:
                         session.out.note(f"edgequeues: entry {error.line}: {error.detail} [{error.code}]")

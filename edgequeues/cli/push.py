@@ -85,9 +85,21 @@ class Options:
 @click.option(
     "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header of theirs. Repeatable."
 )
+@click.option(
+    "--keyed",
+    is_flag=True,
+    help="Give those without an idempotency key a random one, so that a push whose answer is lost is repeated.",
+)
 @remote
 def push(
-    session: Session, /, dxn: Dxn, json: Sequence[str], files: Sequence[Path], envelope: bool, **said: Any
+    session: Session,
+    /,
+    dxn: Dxn,
+    json: Sequence[str],
+    files: Sequence[Path],
+    envelope: bool,
+    keyed: bool,
+    **said: Any,
 ) -> None:
     """Push messages to work queue DXN: each JSON argument is the data of one.
 
@@ -110,7 +122,7 @@ def push(
         if said[name] is not None and len(entries) != 1:
             flag = f"--{name.replace('_', '-')}"
             raise click.UsageError(f"{flag} is for a single message, but {len(entries)} were given")
-    session.run(lambda client: _push(client, session, dxn, entries))
+    session.run(lambda client: _push(client, session, dxn, entries, keyed))
 
 
 def _given(json: Sequence[str], files: Sequence[Path]) -> Iterator[Place]:
@@ -130,11 +142,11 @@ def _given(json: Sequence[str], files: Sequence[Path]) -> Iterator[Place]:
             yield "argument", number, os.fsencode(text)
 
 
-async def _push(client: Client, session: Session, dxn: Dxn, entries: Sequence[NewEntry]) -> None:
+async def _push(client: Client, session: Session, dxn: Dxn, entries: Sequence[NewEntry], keyed: bool) -> None:
     rows: list[tuple[str, str, str]] = []
     try:
         with progress("pushing") as step:
-            async with aclosing(client.push_all(str(dxn), entries)) as answers:
+            async with aclosing(client.push_all(str(dxn), entries, keyed=keyed)) as answers:
                 async for answer in answers:
                     for one in answer.results:
                         if session.out.json:

@@ -33,6 +33,16 @@ def test_appending_an_id_again_says_what_became_of_it(shell: Shell) -> None:
     assert outcomes == ["new", "same", "moved"]
 
 
+@pytest.mark.parametrize("how", [[], ["--stream"]])
+def test_a_keyed_append_whose_answer_was_lost_is_repeated_and_doubles_nothing(
+    shell: Shell, how: list[str]
+) -> None:
+    shell.lost = [Q]
+    shell.ok("append", Q, "--keyed", *how, "--file", str(shell.file("more.ndjson", b'1\n{"n": 2}\n')))
+    assert shell.lost == []
+    assert [entry["data"] for entry in shell.ok("read", Q).records] == [1, {"n": 2}]
+
+
 def test_a_file_is_one_json_text_or_one_a_line(shell: Shell) -> None:
     one = shell.file("one.json", b'{\n  "pretty": true\n}\n')
     many = shell.file("many.ndjson", b'1\n\n "two" \r\n{"id": "three"}')

@@ -55,6 +55,17 @@ def test_an_idempotency_key_keeps_a_message_from_being_doubled(shell: Shell) -> 
     assert len(standing(shell)) == 1
 
 
+def test_a_keyed_push_whose_answer_was_lost_is_repeated_and_doubles_nothing(shell: Shell) -> None:
+    shell.lost = ["/push"]
+    pushed = shell.ok("push", J, "--keyed", "1", "2").records
+    assert (shell.lost, [one["outcome"] for one in pushed]) == ([], ["same", "same"])
+    assert [one["data"] for one in standing(shell)] == [1, 2]
+    shell.lost = ["/push"]
+    unsure = shell("push", J, "3")
+    assert (unsure.code, unsure.out) == (1, "")
+    assert "it may have been done all the same" in unsure.err
+
+
 def test_an_envelope_says_of_each_message_what_options_do_not(shell: Shell) -> None:
     lines = [
         {"data": 1, "id": "a", "key": "own", "priority": 9, "delay_ms": 1, "position": 7},

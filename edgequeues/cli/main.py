@@ -50,6 +50,8 @@ COMMANDS = {
     "queues": ("edgequeues.cli.queue:queues", "List the queues of a space."),
     "spaces": ("edgequeues.cli.queue:spaces", "List the spaces of a server."),
     "config": ("edgequeues.cli.queue:config", "Show or change the settings of a queue."),
+    "export": ("edgequeues.cli.export:export", "Write a queue or a space as lines of JSON."),
+    "import": ("edgequeues.cli.importing:import_", "Make queues of what export wrote."),
     "spec": ("edgequeues.cli.spec:spec", "Check, show, compare, lay out and apply specs."),
     "entities": ("edgequeues.cli.entities:entities", "Show what the commands of a space made."),
     "hooks": ("edgequeues.cli.spec_server:hooks", "List the webhooks of a server and their calls."),

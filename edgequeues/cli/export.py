@@ -41,7 +41,10 @@ def export(session: Session, /, of: str, out: Path | None, resume: bool) -> None
         raise click.UsageError("--resume goes on with a file: name it by --out")
     if out is not None and out.exists() and not resume:
         raise Failure(f"{out} is there already: name another file, or say --resume to go on with it")
-    begun = exporting.look(out) if out is not None and resume and out.exists() else Resumed()
+    try:
+        begun = exporting.look(out) if out is not None and resume and out.exists() else Resumed()
+    except ValueError as error:
+        raise Failure(str(error)) from error
     if begun.of not in (None, of):
         raise Failure(f"{out} is an export of {begun.of}, not of {of}")
 

@@ -7,7 +7,7 @@ were. The last line says that this is all.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from edgequeues.client.text import Text
 
 FORMAT = 1
 PAGE_ENTRIES = 500
+BEGINS = b'{"line":"export",'  # every export
 
 
 class Head(Struct, frozen=True, tag="export", tag_field="line"):
@@ -104,9 +105,13 @@ class Resumed(Struct):
 
 
 def look(path: Path) -> Resumed:
-    """What an interrupted export has written. Raises OSError; what is no export counts as nothing."""
+    """What an interrupted export has written. Raises OSError, and ValueError for a file of something else."""
     found, at = Resumed(), 0
     with path.open("rb") as file:
+        begins = file.read(len(BEGINS))
+        if not BEGINS.startswith(begins):
+            raise ValueError(f"{path} is no export: it does not begin like one")
+        file.seek(0)
         for text in file:
             at += len(text)
             try:
@@ -154,16 +159,19 @@ async def lines(
 async def _entries(client: Client, dxn: str, one: QueueStats, begun: Resumed) -> AsyncGenerator[Line, None]:
     cursor, position, count = begun.cursor, begun.position, begun.entries
     consumers = await client.consumers(dxn) if one.config.kind == "work" else []
+    keeps_all = not consumers or any(each.filling for each in consumers)
     while True:
         page = await client.read(dxn, after=cursor, limit=PAGE_ENTRIES)
         if not page.entries:
             break
         last = page.entries[-1].position
-        standings = await _standings(client, dxn, consumers[0].name, position, last) if consumers else {}
+        standings: dict[int, list[Standing]] = {}
+        for each in consumers:
+            await _gather(client, dxn, each.name, position, last, standings)
         for entry in page.entries:
-            standing = standings.get(entry.position)
-            if consumers and standing is None:
-                continue  # it is done with, and only kept for a while
+            standing = standings.get(entry.position, [])
+            if not standing and not keeps_all:
+                continue  # everybody is done with it, and it is only kept for a while
             yield _entry(entry, standing)
             count += 1
         cursor, position = page.next_cursor, last
@@ -171,25 +179,28 @@ async def _entries(client: Client, dxn: str, one: QueueStats, begun: Resumed) ->
     yield EndLine(dxn, count)
 
 
-async def _standings(client: Client, dxn: str, consumer: str, after: int, last: int) -> dict[int, Standing]:
-    """The unfinished messages of a consumer between two positions."""
-    found: dict[int, Standing] = {}
+async def _gather(
+    client: Client, dxn: str, consumer: str, after: int, last: int, found: dict[int, list[Standing]]
+) -> None:
+    """Add the unfinished messages of a consumer between two positions."""
     resume: int | None = after
     while resume is not None and resume < last:
         page = await client.peek(dxn, consumer=consumer, after=resume, limit=PAGE_ENTRIES)
-        found.update({each.position: each for each in page.messages})
+        for each in page.messages:
+            found.setdefault(each.position, []).append(each)
         resume = page.resume
         if page.messages and page.messages[-1].position >= last:
             break
-    return found
 
 
-def _entry(one: Entry, standing: Standing | None) -> EntryLine:
+def _entry(one: Entry, standings: Sequence[Standing]) -> EntryLine:
+    """standings: with the consumers that are not done with it. It is due when it is for the first of them."""
     said: dict[str, Any] = {}
-    if standing is not None:
-        said = {"priority": standing.priority, "state": standing.state}
-        if standing.state == "scheduled":
-            said["due"] = standing.due
+    if standings:
+        said = {"priority": standings[0].priority, "state": standings[0].state}
+        dues = [each.due for each in standings if each.state == "scheduled" and each.due is not None]
+        if len(dues) == len(standings):
+            said["due"] = min(dues)
     headers = None if one.headers is None else dict(one.headers)
     return EntryLine(one.id, Raw(one.raw), one.type, one.key, headers, one.expires, **said)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time as clock
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import click
@@ -23,11 +25,16 @@ BATCH_BYTES = 4 * 1024 * 1024
 
 
 class Progress(Struct):
-    """How far an import has come: lines of the file that are stored, and what they made."""
+    """How far an import has come: lines of the file that are stored, and what they made.
 
+    into: where they were to go. last: the SHA-256 of the last of these lines, in hex: is it still the same file?
+    """
+
+    into: str | None = None
     lines: int = 0
     entries: int = 0
     expired: int = 0
+    last: str = ""
 
 
 @click.command(name="import")
@@ -44,13 +51,18 @@ def import_(session: Session, /, file: Path, into: str | None) -> None:
     after an interruption, and it goes on there. That file is removed at the end.
     """
     beside = file.with_name(file.name + ".imported")
-    done = msgspec.json.decode(beside.read_bytes(), type=Progress) if beside.exists() else Progress()
+    done = msgspec.json.decode(beside.read_bytes(), type=Progress) if beside.exists() else Progress(into)
+    if done.into != into:
+        raise Failure(
+            f"{beside} tells of an import into {done.into or 'where it was'} that is not complete: go on with that, "
+            "or remove the file to begin anew"
+        )
 
     async def work(client: Client) -> None:
         one = _Import(client, into, done, beside)
         with progress("importing") as step:
-            for number, line in _lines(file):
-                await one.take(number, line)
+            for number, (raw, line) in enumerate(_lines(file), 1):
+                await one.take(number, raw, line)
                 step(done.entries)
             await one.flush()
         if not one.is_whole:
@@ -68,11 +80,11 @@ def import_(session: Session, /, file: Path, into: str | None) -> None:
     session.run(work)
 
 
-def _lines(file: Path) -> Iterator[tuple[int, Line]]:
+def _lines(file: Path) -> Iterator[tuple[bytes, Line]]:
     with file.open("rb") as content:
         for number, text in enumerate(content, 1):
             try:
-                yield number, exporting.decoded(text)
+                yield text, exporting.decoded(text)
             except BadAnswer as error:
                 raise Failure(f"{file}:{number}: not a line of an export: {error}") from error
 
@@ -92,13 +104,27 @@ class _Import:
         self._batch: list[NewEntry] = []
         self._bytes = 0
         self._line = 0
+        self._raw = b""  # that line
 
-    async def take(self, number: int, line: Line) -> None:
+    async def take(self, number: int, raw: bytes, line: Line) -> None:
         """Do what a line says, but for what was done before. Raises Failure."""
         is_new = number > self._done.lines
+        if number == self._done.lines and sha256(raw).hexdigest() != self._done.last:
+            raise Failure(
+                f"line {number} is not what it was when {self._beside} was written: this is another file. Remove "
+                f"{self._beside} to begin anew"
+            )
+        if (number == 1) != isinstance(line, Head):
+            raise Failure(f"line {number} is not where it belongs: is this a whole export?")
+        await self._do(number, raw, line, is_new)
+        self._line, self._raw = number, raw
+
+    async def _do(self, number: int, raw: bytes, line: Line, is_new: bool) -> None:
         if isinstance(line, Head):
             if line.format > exporting.FORMAT:
                 raise Failure(f"this export is of format {line.format}; a newer edgequeues reads it")
+            if (self._into or "").startswith("dxn:") and not line.of.startswith("dxn:"):
+                raise Failure(f"this is an export of space {line.of}: --into names a space, not a queue")
         elif isinstance(line, QueueLine):
             await self.flush()
             self._queue, self._dxn = line, _address(line.dxn, self._into)
@@ -109,14 +135,13 @@ class _Import:
             raise Failure(f"line {number} is not of a queue: is this the beginning of an export?")
         elif isinstance(line, EntryLine):
             if is_new:
-                await self._add(line)
+                await self._add(line, number, raw)
         elif isinstance(line, EndLine):
             await self.flush()
         elif isinstance(line, WholeLine):
             for queue, dxn in self._queues:
                 await self._finish(queue, dxn)
             self.is_whole = True
-        self._line = max(number, self._done.lines)
 
     async def _make(self, queue: QueueLine) -> None:
         """Make the queue, and the consumers of a work queue, so that they are given what comes."""
@@ -157,10 +182,10 @@ class _Import:
         if not queue.config.paused:
             await self._client.reconfigure(dxn, ConfigChange(paused=False))
 
-    async def _add(self, line: EntryLine) -> None:
+    async def _add(self, line: EntryLine, number: int, raw: bytes) -> None:
         ttl_ms = None
         if line.expires is not None:
-            ttl_ms = line.expires - round(_now_s() * 1_000)
+            ttl_ms = line.expires - clock.time_ns() // 1_000_000
             if ttl_ms <= 0:
                 self._done.expired += 1
                 return
@@ -178,17 +203,19 @@ class _Import:
         )
         self._bytes += len(memoryview(line.data))
         if len(self._batch) >= BATCH_ENTRIES or self._bytes >= BATCH_BYTES:
-            await self.flush(self._line + 1)
+            self._line, self._raw = number, raw
+            await self.flush()
 
-    async def flush(self, through: int | None = None) -> None:
-        """Store what has gathered; note that the file is stored up to this line."""
+    async def flush(self) -> None:
+        """Store what has gathered, and note up to which line the file is stored."""
         if self._batch:
             assert self._queue is not None
             send = self._client.push if self._queue.config.kind == "work" else self._client.append
             await send(self._dxn, self._batch)
             self._done.entries += len(self._batch)
             self._batch, self._bytes = [], 0
-        self._done.lines = max(self._done.lines, self._line if through is None else through)
+        if self._line > self._done.lines:
+            self._done.lines, self._done.last = self._line, sha256(self._raw).hexdigest()
         fresh = self._beside.with_name(self._beside.name + ".new")
         fresh.write_bytes(msgspec.json.encode(self._done))
         fresh.replace(self._beside)
@@ -210,9 +237,3 @@ def _address(dxn: str, into: str | None) -> str:
         raise click.BadParameter(str(error), param_hint="--into") from error
     was = dxns.parse(dxn)
     return str(dxns.Dxn(space, was.queue, None, was.tag))
-
-
-def _now_s() -> float:
-    import time
-
-    return time.time()

@@ -128,6 +128,49 @@ def test_what_is_wrong_is_said(filled: Shell) -> None:
     assert "bad.ndjson:1" in filled("import", str(bad)).err
 
 
+def test_what_one_of_several_consumers_has_still_to_do_is_exported(shell: Shell) -> None:
+    shell.ok("push", JOBS, "1", "--id", "half")
+    shell.ok("consumer", "set", JOBS, "other", "--beginning")
+    shell.ok("push", JOBS, "2", "--id", "done")
+    for consumer, batch in (("default", "2"), ("other", "1")):
+        for one in shell.ok("pull", JOBS, "--consumer", consumer, "--batch", batch).records:
+            if (consumer, one["id"]) != ("default", "done"):
+                shell.ok("ack", JOBS, one["lease"])
+    shell.ok("push", JOBS, "3", "--id", "fresh")
+    told = [one["id"] for one in shell.ok("export", JOBS).records if one["line"] == "entry"]
+    assert told == ["done", "fresh"]  # "half" is done with by both, "done" by neither: each has some left
+    [last] = shell.ok("pull", JOBS, "--consumer", "other", "--batch", "1").records
+    shell.ok("ack", JOBS, last["lease"])
+    told = [one["id"] for one in shell.ok("export", JOBS).records if one["line"] == "entry"]
+    assert (last["id"], told) == ("done", ["done", "fresh"])  # as `default` holds it
+
+
+def test_an_import_is_gone_on_with_where_it_was_going_and_of_the_same_file_alone(shell: Shell) -> None:
+    lines = "\n".join(json.dumps({"n": n}) for n in range(1_200))
+    shell.ok("append", LOG, "--stream", stdin=lines.encode())
+    whole, cut = shell.folder / "whole", shell.folder / "cut"
+    shell.ok("export", LOG, "--out", str(whole))
+    content = whole.read_bytes().splitlines(keepends=True)
+    cut.write_bytes(b"".join(content[:700]))
+    assert shell("import", str(cut), "--into", "other").code == 1
+    assert "go on with that" in shell("import", str(cut), "--into", "third").err
+    cut.write_bytes(b"".join([*content[:2], *content[3:], content[2]]))
+    assert "another file" in shell("import", str(cut), "--into", "other").err
+
+
+def test_a_file_of_something_else_is_not_written_over(shell: Shell) -> None:
+    shell.ok("append", LOG, "1")
+    letter = shell.file("letter.txt", b"Dear Anna,\n")
+    assert "is no export" in shell("export", LOG, "--out", str(letter), "--resume").err
+    assert letter.read_bytes() == b"Dear Anna,\n"
+
+
+def test_a_space_does_not_go_into_one_queue(filled: Shell) -> None:
+    out = filled.folder / "demo.ndjson"
+    filled.ok("export", "demo", "--out", str(out))
+    assert "names a space" in filled("import", str(out), "--into", "dxn:queue:other:all").err
+
+
 def test_into_a_pipe_it_is_one_json_text_a_line(filled: Shell) -> None:
     kinds = [one["line"] for one in filled.ok("export", LOG).records]
     assert kinds == ["export", "queue", "entry", "entry", "entry", "mark", "end", "whole"]

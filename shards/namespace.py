@@ -305,6 +305,8 @@ class Namespace(Generic[S]):
     async def _ring(self, name: str, places: trio.Semaphore) -> None:
         turn: Turn[None] = Turn(ring, (), {})
         try:
+            if self._closing:  # nobody would wait for an actor that begins now
+                return
             self._actor(name).submit(turn, bounded=False)
             await turn.answer()
         except ShardError as error:

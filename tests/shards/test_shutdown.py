@@ -128,3 +128,13 @@ def test_a_sqlite_with_the_wal_reset_bug_is_refused() -> None:
     for version in ("3.51.3", "3.52.1", "3.53.0", "4.0.0"):
         check_version(version)
     check_version()
+
+
+async def test_an_alarm_that_comes_due_while_it_closes_opens_nothing(tmp_path: Path) -> None:
+    """Nobody would wait for a shard that opens then, so it would keep the process for ever."""
+    async with running(Notes, tmp_path) as namespace:
+        await namespace.ref("a").call(Notes.add, "x")
+        await namespace.evict("a")
+        namespace._closing = True
+        await namespace._ring("a", trio.Semaphore(0))
+        assert namespace.open_count == 0

@@ -13,7 +13,7 @@ from edgequeues.spec.checking import Anything
 from edgequeues.spec.ir import CommandMapping, QueueMapping
 
 SERVED = "import sys, edgequeues.app, edgequeues.spec.conditions as conditions"
-ASKED = f"{SERVED}; conditions.condition('true', None)"
+ASKED = f"{SERVED}; conditions.of_letters('true', None)"
 
 
 @pytest.mark.parametrize(("program", "imported"), [(SERVED, "False"), (ASKED, "True")])

@@ -84,6 +84,7 @@ WORDS = {
     "hooks": (problems.MEDIA, in_native),
     "blobs": (problems.MEDIA, in_native),
     "ingest": (problems.MEDIA, in_native),
+    "openapi": (problems.MEDIA, in_native),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+import urllib.error
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -13,12 +14,25 @@ from .site import Site
 pytestmark = pytest.mark.slow
 
 
-def heeded(site: Site) -> None:
-    """Wait until the server has seen that there are tokens now; it looks once a second."""
+def heeds(site: Site, token: str) -> bool:
+    """Does the server ask for a token by now, and know this one?"""
+    if not site.ask("GET", "/ui/session")["needs_token"]:
+        return False
+    try:
+        site.ask("GET", "/v1/spaces", token=token)
+    except urllib.error.HTTPError:
+        return False
+    return True
+
+
+def made(site: Site, name: str, *more: str) -> str:
+    """Make a token, and return it once the server heeds it: it looks once a second whether there are more."""
+    token = site.token("create", name, *more)
     deadline = time.monotonic() + 30
-    while not site.ask("GET", "/ui/session")["needs_token"]:
+    while not heeds(site, token):
         assert time.monotonic() < deadline
-        time.sleep(0.05)
+        time.sleep(0.1)
+    return token
 
 
 def enter(page: Page, token: str) -> None:
@@ -27,8 +41,7 @@ def enter(page: Page, token: str) -> None:
 
 
 def test_a_token_leads_to_the_page_that_was_asked_for_and_back_out(page: Page, site: Site) -> None:
-    token = site.token("create", "anna")
-    heeded(site)
+    token = made(site, "anna")
     site.ask("POST", "/v1/dxn:queue:demo:jobs/push", {"entries": [{"data": 1}]}, token=token)
     page.goto("/ui#/spaces/demo")
     expect(page.locator("main h1")).to_have_text("Sign in")
@@ -40,7 +53,6 @@ def test_a_token_leads_to_the_page_that_was_asked_for_and_back_out(page: Page, s
     enter(page, token)
     expect(page.get_by_role("link", name="jobs")).to_be_visible()
     expect(page.locator("#who")).to_contain_text("anna")
-    heeded(site)
     kept = page.context.cookies()
     assert [(one["httpOnly"], one["sameSite"], one["path"]) for one in kept] == [(True, "Strict", "/")]
     stored = page.evaluate(
@@ -59,8 +71,7 @@ def test_a_token_leads_to_the_page_that_was_asked_for_and_back_out(page: Page, s
 
 
 def test_one_whose_token_is_revoked_is_put_out(page: Page, site: Site) -> None:
-    token = site.token("create", "bert")
-    heeded(site)
+    token = made(site, "bert")
     site.ask("POST", "/v1/dxn:queue:demo:jobs/push", {"entries": [{"data": 1}]}, token=token)
     page.goto("/ui#/spaces/demo")
     enter(page, token)
@@ -71,10 +82,9 @@ def test_one_whose_token_is_revoked_is_put_out(page: Page, site: Site) -> None:
 
 
 def test_a_token_that_may_only_read_is_told_what_it_may_not(page: Page, site: Site) -> None:
-    root = site.token("create", "root")
-    heeded(site)
+    root = made(site, "root")
     site.ask("POST", "/v1/dxn:queue:demo:jobs/push", {"entries": [{"data": 1}]}, token=root)
-    reader = site.token("create", "reader", "--verbs", "read,list")
+    reader = made(site, "reader", "--verbs", "read,list")
     page.goto("/ui#/spaces/demo")
     enter(page, reader)
     page.get_by_role("button", name="Pause jobs").click()

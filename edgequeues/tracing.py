@@ -6,7 +6,6 @@ does.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,6 +13,7 @@ from contextvars import ContextVar
 import msgspec
 from msgspec.structs import replace
 
+from edgequeues.core import jsontext
 from edgequeues.models import NewEntry
 
 TRACEPARENT = "traceparent"
@@ -50,6 +50,8 @@ def unmarked(headers: str | None) -> str | None:
     if headers is None or TRACEPARENT not in headers:
         return headers
     own = {
-        name: value for name, value in json.loads(headers).items() if name not in (TRACEPARENT, TRACESTATE)
+        name: value
+        for name, value in jsontext.value(headers).items()
+        if name not in (TRACEPARENT, TRACESTATE)
     }
-    return json.dumps(own, separators=(",", ":")) if own else None
+    return jsontext.write(own).decode() if own else None

@@ -349,10 +349,7 @@ def _agreed(field: str, option: str | UnsetType | None, place: str, own: Any) ->
 def _headers_text(headers: dict[str, str]) -> str:
     if len(headers) > HEADERS_MAX:
         raise InvalidRequest(f".headers: {len(headers)}, at most {HEADERS_MAX}")
-    try:
-        text = msgspec.json.encode(headers)
-    except UnicodeEncodeError:  # half a surrogate pair, which only an escape can express
-        text = json.dumps(headers, separators=(",", ":")).encode()
+    text = jsontext.write(headers)
     if len(text) > HEADERS_BYTES_MAX:
         raise InvalidRequest(f".headers: {len(text)} bytes of JSON, at most {HEADERS_BYTES_MAX}")
     return text.decode()

@@ -130,6 +130,22 @@ async def test_a_repeat_in_another_trace_is_the_same_message(client: Client) -> 
     assert found == made | {"outcome": "same"}
 
 
+@pytest.mark.parametrize("color", ["blue", "grün", "\ud83d"], ids=("ascii", "unicode", "half"))
+async def test_so_is_one_to_a_server_that_traces_by_now_whatever_the_headers_hold(
+    clock: TrioClock, tmp_path: Path, color: str
+) -> None:
+    body = {"entries": [{"data": 1, "headers": {"color": color}, "idempotency_key": "k1"}]}
+    outcomes = []
+    for watchers in (
+        Watchers(),
+        Watchers(tracer=ServerSpans("edgequeues", SimpleSpanProcessor(InMemorySpanExporter()))),
+    ):
+        async with open_app(tmp_path / "data", clock=clock, disk=InlineDisk(), watchers=watchers) as app:
+            reply = await Client(app).post(f"{JOBS}/push", body, TRACEPARENT)
+            outcomes += [one["outcome"] for one in reply.json()["results"]]
+    assert outcomes == ["new", "same"]
+
+
 async def test_an_error_says_its_kind_and_not_its_text(
     client: Client, exported: InMemorySpanExporter
 ) -> None:

@@ -40,9 +40,7 @@ class Measuring(SpaceBase):
         for row in rows[:limit]:
             entries, size = retention.live(self.db, row, at)
             infos = [explaining.counted(self.db, row, one, at) for one in row.consumers]
-            times = None
-            if row.queue_id in self._times:
-                times = QueueTimes()
-                times.merge(self._times[row.queue_id])
-            found.append(Measured(row.name or row.queue_id, entries, size, row.paused, infos, times))
+            times = self._times.get(row.queue_id)
+            copied = None if times is None else times.copy()
+            found.append(Measured(row.name or row.queue_id, entries, size, row.paused, infos, copied))
         return MeasuredPage(found, rows[limit - 1].queue_id if len(rows) > limit else None)

@@ -20,10 +20,12 @@ class QueueTimes:
         self.waited = Histogram(WORK_S)
         self.handled = Histogram(WORK_S)
 
-    def merge(self, other: QueueTimes) -> None:
-        """Add what another one has counted."""
-        self.waited.merge(other.waited)
-        self.handled.merge(other.handled)
+    def copy(self) -> QueueTimes:
+        """The same, which stays as it is now."""
+        made = QueueTimes()
+        made.waited.merge(self.waited)
+        made.handled.merge(self.handled)
+        return made
 
 
 class Timings(Watched):
@@ -31,15 +33,19 @@ class Timings(Watched):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._fresh: dict[str, QueueTimes] = {}  # by queue, of turns not yet written back
+        # What `_took` was given in turns that are not yet written back.
+        self._fresh: list[tuple[str, Sequence[int], Sequence[int]]] = []
         self._times: dict[str, QueueTimes] = {}  # by queue, the one that was quiet for longest first
 
     def write_back(self) -> None:
         """Write down what turns have changed; count what they took."""
         super().write_back()
-        for queue_id, fresh in self._fresh.items():
+        for queue_id, waited_ms, handled_ms in self._fresh:
             times = self._times.pop(queue_id, None) or QueueTimes()
-            times.merge(fresh)
+            for one in waited_ms:
+                times.waited.add(one / 1_000)
+            for one in handled_ms:
+                times.handled.add(one / 1_000)
             self._times[queue_id] = times
         self._fresh.clear()
         while len(self._times) > TIMED_MAX:
@@ -57,12 +63,5 @@ class Timings(Watched):
 
     def _took(self, queue_id: str, waited_ms: Sequence[int], handled_ms: Sequence[int]) -> None:
         """Count how long messages of a queue waited, and how long attempts took."""
-        if not waited_ms and not handled_ms:
-            return
-        fresh = self._fresh.get(queue_id)
-        if fresh is None:
-            fresh = self._fresh[queue_id] = QueueTimes()
-        for one in waited_ms:
-            fresh.waited.add(one / 1_000)
-        for one in handled_ms:
-            fresh.handled.add(one / 1_000)
+        if waited_ms or handled_ms:
+            self._fresh.append((queue_id, waited_ms, handled_ms))

@@ -16,8 +16,8 @@ from edgequeues.cli.session import Session, remote
 from edgequeues.cli.telling import Head, sentence
 from edgequeues.client import Client, Consumer, Explanation, QueueStats, Standing
 from edgequeues.core.dxn import Dxn
+from edgequeues.core.lifecycle import UNFINISHED
 
-STATES = ("scheduled", "waiting", "ready", "leased", "backoff")
 TERMINAL_MESSAGES = 20
 LINES_MAX = 1_000  # that a head is looked for in
 LAST_CHAR = "\U0010ffff"
@@ -56,9 +56,9 @@ def stats(session: Session, /, dxn: Dxn) -> None:
     "--state",
     "states",
     multiple=True,
-    type=click.Choice(STATES),
+    type=click.Choice(UNFINISHED),
     metavar="STATE",
-    help=f"Only those in this state: {', '.join(STATES)}. Repeatable.",
+    help=f"Only those in this state: {', '.join(UNFINISHED)}. Repeatable.",
 )
 @consumer
 @click.option("--after", type=click.IntRange(min=0), metavar="POSITION", help="Only what comes after it.")
@@ -247,12 +247,12 @@ def consumers(out: Output, found: Sequence[Consumer]) -> None:
         (
             one.name,
             one.config.ordering,
-            *(str(getattr(one, state)) for state in STATES),
+            *(str(getattr(one, state)) for state in UNFINISHED),
             when(one.oldest_ready),
         )
         for one in found
     ]
-    out.table(("consumer", "ordering", *STATES, "oldest ready"), rows, right=STATES)
+    out.table(("consumer", "ordering", *UNFINISHED, "oldest ready"), rows, right=UNFINISHED)
     out.text("")
     rows = [
         (one.name, *(str(getattr(one, f"total_{total}")) for total in ("in", "attempts", *TOTALS)))

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct
 
 from edgequeues.client import answers
 from edgequeues.client.answers import Answer, WireEntry
 from edgequeues.client.http import Transport
+from edgequeues.client.messages import State
 from edgequeues.client.text import Text
 from edgequeues.client.values import Entry
 from edgequeues.client.wire import Call, pairs, path_of
 
 PAGE_FOUND = 1_000
-STANDS = ("scheduled", "waiting", "ready", "leased", "backoff", "finished", "none")
-Stand = Literal["scheduled", "waiting", "ready", "leased", "backoff", "finished", "none"]
+Stand = State | Literal["finished", "none"]
+STANDS: tuple[Stand, ...] = (*get_args(State), "finished", "none")
 
 
 class Stance(Struct, frozen=True):

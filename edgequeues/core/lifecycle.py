@@ -16,6 +16,10 @@ Event = Literal[
 STATES: tuple[State, ...] = get_args(State)
 UNFINISHED: tuple[State, ...] = ("scheduled", "waiting", "ready", "leased", "backoff")
 
+# How an entry stands with a consumer: unfinished, done with, or with no consumer at all.
+Stand = State | Literal["finished", "none"]
+STANDS: tuple[Stand, ...] = (*UNFINISHED, "finished", "none")
+
 MEANINGS: dict[State, str] = {
     "scheduled": "not to be handed out before its time",
     "waiting": "behind another message of its ordering key",

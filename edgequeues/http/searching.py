@@ -9,13 +9,14 @@ from msgspec.structs import replace
 
 from edgequeues.core import ids
 from edgequeues.core.errors import InvalidRequest
+from edgequeues.core.lifecycle import STANDS
 from edgequeues.http import codec, params
 from edgequeues.http.reading import patiently
 from edgequeues.http.routes import Request, Response, Route
 from edgequeues.http.waits import Waits
 from edgequeues.models import ENTRIES_MAX, ENTRY_BYTES_MAX, Entry
 from edgequeues.router import Router
-from edgequeues.space.searching import STANDS, Found, Search, Stance
+from edgequeues.space.searching import Found, Search, Stance
 from edgequeues.space.shard import SpaceShard
 from edgequeues.spec import conditions
 from shards.namespace import Ref

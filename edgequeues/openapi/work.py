@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from edgequeues.core import errors
-from edgequeues.core.lifecycle import State
+from edgequeues.core.lifecycle import STANDS, UNFINISHED, State
 from edgequeues.http.bulk import Outcome
 from edgequeues.http.codec import EntryOut
 from edgequeues.http.envelope import EntriesIn
@@ -37,7 +37,7 @@ from edgequeues.models_sessions import SessionName, SessionPage
 from edgequeues.openapi.op import JSON, Answer, Op, Page, Param, Text, Whole, json, ok
 from edgequeues.space.explaining import Lines
 from edgequeues.space.letters import Envelope
-from edgequeues.space.searching import STANDS, Stance
+from edgequeues.space.searching import Stance
 
 NAME = Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
 _PART = "[A-Za-z0-9][A-Za-z0-9_-]"
@@ -305,7 +305,7 @@ _WORK = {
             OF,
             Param(
                 "state",
-                Literal["scheduled", "waiting", "ready", "leased", "backoff"],
+                Literal[UNFINISHED],
                 "Only those in one of these states.",
                 many=True,
             ),

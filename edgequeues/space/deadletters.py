@@ -10,14 +10,11 @@ from typing import Any, Literal, NamedTuple
 import apsw
 from msgspec import Struct
 
-from edgequeues.core.errors import InvalidRequest
-from edgequeues.models import ENTRY_BYTES_MAX, UNIX_MS_MAX, Entry
+from edgequeues.models import UNIX_MS_MAX, Entry
 from edgequeues.models_letters import LetterFilter
 from edgequeues.space import log
-
-CONDITIONS_MAX = 500  # dead letters for which one turn looks whether an expression holds
-CONDITION_BYTES = ENTRY_BYTES_MAX  # of data that such an expression goes through in one turn, about
-CONDITION_BYTES_OF_ONE = 8 * ENTRY_BYTES_MAX  # of one letter, each time it is gone through counted
+from edgequeues.spec import conditions
+from edgequeues.spec.conditions import CONDITION_BYTES, CONDITIONS_MAX
 
 ENTRY = ", ".join(f"e.{column}" for column in log.COLUMNS.split(", "))
 
@@ -273,24 +270,13 @@ def look(
             looked_at += 1
             last = Place(source_id, source_position, position)
             if is_wanted and search.holds is not None:
-                room -= work(size, search.scans, f"the dead letter at position {position}")
+                room -= conditions.work(size, search.scans, f"the dead letter at position {position}")
             if is_wanted and (search.holds is None or search.holds(*at(db, [position])[0])):
                 places.append((last, size))
                 bytes_max -= size
     finally:
         cursor.close()
     return Found(places, last if looked_at == rows_max else None)
-
-
-def work(size: int, scans: int, what: str) -> int:
-    """Bytes that an expression goes through of a message. Raises InvalidRequest where it would take seconds."""
-    work = size * max(scans, 1)
-    if scans > 1 and work > CONDITION_BYTES_OF_ONE:
-        raise InvalidRequest(
-            f"where: it goes {scans} times through the {size} bytes of {what}, which takes too long: compare less"
-            " with lists, or leave that one out by other fields of the filter"
-        )
-    return work
 
 
 def _asked(search: Search) -> dict[str, Any]:

@@ -6,18 +6,18 @@ What one turn looks at is bounded; where that ends before what there is, the ans
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
 from msgspec import Struct
 
-from edgequeues.core.lifecycle import State
+from edgequeues.core.lifecycle import Stand
 from edgequeues.models import Entry
-from edgequeues.space import deadletters, deliveries, log
+from edgequeues.space import deliveries, log
 from edgequeues.space.consumers import Consumer
-from edgequeues.space.deadletters import CONDITION_BYTES, CONDITIONS_MAX
 from edgequeues.space.deliveries import Delivery
-from edgequeues.spec.conditions import Condition
+from edgequeues.spec import conditions
+from edgequeues.spec.conditions import CONDITION_BYTES, CONDITIONS_MAX, Condition
 
 LOOKED_AT = 2_000  # entries that one turn compares with what is searched for
 POSITION_MAX = (1 << 63) - 1
@@ -33,10 +33,6 @@ LOOK = {  # (reverse, typed)
     (True, False): f"{_SHOWN} AND {_AMONG} ORDER BY id DESC LIMIT :rows",
     (True, True): f"{_SHOWN} AND type_dxn = :type AND {_AMONG} ORDER BY id DESC LIMIT :rows",
 }
-
-# Beside the states of deliveries: a consumer is done with it; it stands with no consumer.
-Stand = State | Literal["finished", "none"]
-STANDS: tuple[Stand, ...] = ("scheduled", "waiting", "ready", "leased", "backoff", "finished", "none")
 
 
 class Search(Struct, frozen=True):
@@ -116,7 +112,7 @@ def search(
         if asked is not None:
             tried += 1
             scans = max(asked.scans, 1) * len(matching)
-            room -= deadletters.work(size, scans, f"the entry at position {position}")
+            room -= conditions.work(size, scans, f"the entry at position {position}")
         entry = log.at(db, position)
         assert entry is not None
         if asked is None or any(asked(entry.data, _facts(entry, one), scope.at) for one in matching):

@@ -15,12 +15,19 @@ import msgspec
 
 from edgequeues.core import attrs, jsontext
 from edgequeues.core.attrs import AttrType
+from edgequeues.core.errors import InvalidRequest
 from edgequeues.core.expression_nodes import children
 from edgequeues.core.expression_values import truthy
 from edgequeues.core.expressions import Env, ExprError, compile_expr
+from edgequeues.core.lifecycle import STANDS
+from edgequeues.models import ENTRY_BYTES_MAX
 from edgequeues.spec import pieces
 from edgequeues.spec.checking import INT, JSON, STRING, TIME, Anything
 from edgequeues.spec.ir import MessageType, QueueSpec
+
+CONDITIONS_MAX = 500  # messages for which one turn looks whether a condition holds
+CONDITION_BYTES = ENTRY_BYTES_MAX  # of data that conditions go through in one turn, about
+CONDITION_BYTES_OF_ONE = 8 * ENTRY_BYTES_MAX  # of one message, each time it is gone through counted
 
 BOOL = AttrType("bool", optional=True)
 MAYBE = AttrType("string", optional=True)
@@ -48,9 +55,7 @@ MESSAGE: Facts = {
     "priority": INT,
     "created_at": TIME,
     "updated_at": TIME,
-    "state": AttrType(
-        "enum", values=("scheduled", "waiting", "ready", "leased", "backoff", "finished", "none")
-    ),
+    "state": AttrType("enum", values=STANDS),
     "consumer": MAYBE,
     "attempts": MAYBE_INT,
     "due_at": MAYBE_TIME,
@@ -116,6 +121,17 @@ def _scans(node: Any) -> int:
     key = next(iter(node))
     own = key == "in" or (key in ("eq", "ne") and not any("lit" in child for child in inner))
     return own + sum(map(_scans, inner))
+
+
+def work(size: int, scans: int, what: str) -> int:
+    """Bytes that a condition goes through of a message. Raises InvalidRequest where it would take seconds."""
+    work = size * max(scans, 1)
+    if scans > 1 and work > CONDITION_BYTES_OF_ONE:
+        raise InvalidRequest(
+            f"where: it goes {scans} times through the {size} bytes of {what}, which takes too long: compare less"
+            " with lists, or leave that one out by other fields of the filter"
+        )
+    return work
 
 
 def of_letters(text: str, rules: str | None) -> Condition:

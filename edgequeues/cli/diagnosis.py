@@ -250,12 +250,9 @@ def _port(settings: Settings) -> Finding:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             said = f"{where} is taken; by edgequeues, if the server runs"
-            return Finding(
-                "port",
-                "ok" if _answers(settings) else "warning",
-                said,
-                "" if _answers(settings) else "stop the program that has it, or choose another --port",
-            )
+            if _answers(settings):
+                return Finding("port", "ok", said)
+            return Finding("port", "warning", said, "stop the program that has it, or choose another --port")
         said = f"cannot listen on {where}: {(error.strerror or str(error)).lower()}"
         return Finding("port", "fault", said, "choose another --host or --port")
     return Finding("port", "ok", f"{where} is free")

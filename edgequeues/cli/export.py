@@ -16,8 +16,7 @@ from edgequeues.cli.exporting import EndLine, MarkLine, Resumed
 from edgequeues.cli.render import progress
 from edgequeues.cli.session import Failure, Session, remote
 from edgequeues.client import Client, QueueStats
-from edgequeues.core import ids
-from edgequeues.core.errors import InvalidId
+from edgequeues.core.dxn import Dxn
 
 
 @click.command()
@@ -66,15 +65,12 @@ def export(session: Session, /, of: str, out: Path | None, resume: bool) -> None
 
 async def _queues(client: Client, of: str) -> list[QueueStats]:
     """The queues that are meant. Raises click.BadParameter."""
-    if of.startswith("dxn:"):
-        return [await client.stats(str(params.queue(of)))]
-    try:
-        space = ids.check_space(of)
-    except InvalidId as error:
-        raise click.BadParameter(f"{error}; or name a queue, as dxn:queue:demo:jobs") from error
-    found = [one async for one in client.queues(space)]
+    place = params.space_or_queue(of)
+    if isinstance(place, Dxn):
+        return [await client.stats(str(place))]
+    found = [one async for one in client.queues(place)]
     if not found:
-        raise Failure(f"there is no queue in space {space}")
+        raise Failure(f"there is no queue in space {place}")
     return found
 
 

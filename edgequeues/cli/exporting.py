@@ -14,7 +14,16 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from edgequeues.client import BadAnswer, Client, ConsumerRules, Entry, QueueConfig, QueueStats, Standing
+from edgequeues.client import (
+    BadAnswer,
+    Client,
+    Consumer,
+    ConsumerRules,
+    Entry,
+    QueueConfig,
+    QueueStats,
+    Standing,
+)
 from edgequeues.client.text import Text
 
 FORMAT = 1
@@ -146,19 +155,20 @@ async def lines(
         dxn = _address(one)
         if dxn in begun.done:
             continue
-        goes_on = begun.queue == dxn
+        goes_on, consumers = begun.queue == dxn, await client.consumers(dxn)
         if not goes_on:
-            consumers = [Kept(each.name, each.config) for each in await client.consumers(dxn)]
-            yield QueueLine(dxn, one.config, consumers)
-        async for line in _entries(client, dxn, one, begun if goes_on else Resumed()):
+            yield QueueLine(dxn, one.config, [Kept(each.name, each.config) for each in consumers])
+        workers = consumers if one.config.kind == "work" else []
+        async for line in _entries(client, dxn, workers, begun if goes_on else Resumed()):
             yield line
     if not begun.whole:
         yield WholeLine(len(stats))
 
 
-async def _entries(client: Client, dxn: str, one: QueueStats, begun: Resumed) -> AsyncGenerator[Line, None]:
+async def _entries(
+    client: Client, dxn: str, consumers: Sequence[Consumer], begun: Resumed
+) -> AsyncGenerator[Line, None]:
     cursor, position, count = begun.cursor, begun.position, begun.entries
-    consumers = await client.consumers(dxn) if one.config.kind == "work" else []
     keeps_all = not consumers or any(each.filling for each in consumers)
     while True:
         page = await client.read(dxn, after=cursor, limit=PAGE_ENTRIES)

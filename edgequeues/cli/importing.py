@@ -18,7 +18,6 @@ from edgequeues.cli.session import Failure, Session, remote
 from edgequeues.client import BadAnswer, Client, ConfigChange, NewEntry
 from edgequeues.core import dxn as dxns
 from edgequeues.core import ids
-from edgequeues.core.errors import InvalidId
 
 BATCH_ENTRIES = 500
 BATCH_BYTES = 4 * 1024 * 1024
@@ -214,8 +213,9 @@ class _Import:
             await send(self._dxn, self._batch)
             self._done.entries += len(self._batch)
             self._batch, self._bytes = [], 0
-        if self._line > self._done.lines:
-            self._done.lines, self._done.last = self._line, sha256(self._raw).hexdigest()
+        if self._line <= self._done.lines:
+            return
+        self._done.lines, self._done.last = self._line, sha256(self._raw).hexdigest()
         fresh = self._beside.with_name(self._beside.name + ".new")
         fresh.write_bytes(msgspec.json.encode(self._done))
         fresh.replace(self._beside)
@@ -229,11 +229,8 @@ def _address(dxn: str, into: str | None) -> str:
     """Where a queue is to go. Raises click.BadParameter."""
     if into is None:
         return dxn
-    if into.startswith("dxn:"):
-        return str(params.queue(into))
-    try:
-        space = ids.check_space(into)
-    except InvalidId as error:
-        raise click.BadParameter(str(error), param_hint="--into") from error
+    place = params.space_or_queue(into, "--into")
+    if isinstance(place, dxns.Dxn):
+        return str(place)
     was = dxns.parse(dxn)
-    return str(dxns.Dxn(space, was.queue, None, was.tag))
+    return str(dxns.Dxn(place, was.queue, None, was.tag))

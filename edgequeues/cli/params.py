@@ -10,8 +10,8 @@ from datetime import datetime
 import click
 from click.shell_completion import CompletionItem
 
-from edgequeues.core import dxn
-from edgequeues.core.errors import InvalidDxn
+from edgequeues.core import dxn, ids
+from edgequeues.core.errors import InvalidDxn, InvalidId
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 DURATION_MS_MAX = 2**53  # more than a server counts, and nothing overflows on the way there
@@ -46,6 +46,18 @@ class Address(click.ParamType[dxn.Dxn]):
 
 
 address, queue = Address(with_object=True), Address(with_object=False)
+
+
+def space_or_queue(value: str, hint: str | None = None) -> str | dxn.Dxn:
+    """A space's id, or the address of a queue. hint: what the value was given as."""
+    if value.startswith("dxn:"):
+        return queue(value)
+    try:
+        return ids.check_space(value)
+    except InvalidId as error:
+        raise click.BadParameter(
+            f"{error}; or name a queue, as dxn:queue:demo:jobs", param_hint=hint
+        ) from error
 
 
 def duration(value: str) -> int:

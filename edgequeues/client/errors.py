@@ -10,8 +10,8 @@ class ClientError(Exception):
 class Unreachable(ClientError):
     """No whole answer came: nobody listens, the connection broke, or the time was up.
 
-    maybe_done: the request may have reached the server, so its effect is unknown. Read before you repeat an
-    append whose entries have no ids; with ids, repeating is harmless.
+    maybe_done: the request may have reached the server, so its effect is unknown. Read before you repeat
+    an append or a push whose entries have neither ids nor idempotency keys; with one of them, repeating is harmless.
     """
 
     def __init__(self, detail: str, *, maybe_done: bool) -> None:

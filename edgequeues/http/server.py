@@ -45,15 +45,14 @@ LINGER_S = 5.0  # for a client to end a body nobody wants, before the connection
 POLICY_VIOLATION = 1008  # a WebSocket close code, RFC 6455
 SOCKET_REFUSED_S = 5.0  # before a WebSocket is refused: some clients come back at once, for ever
 
-
 log = logging.getLogger("edgequeues.http")
 
 
 class Server:
     """Serves dialects; the first one answers for every path that is no other's.
 
-    `waits` is shared with the handlers; `end` it when the server stops. watchers: of every
-    request, in the task that answers it; those over WebSockets excepted.
+    `waits` is shared with the handlers; `end` it when the server stops. watchers: of every request, in the task
+    that answers it; those over WebSockets excepted.
     """
 
     def __init__(
@@ -183,9 +182,8 @@ class Server:
         socket = Socket(scope.get("subprotocols", ()), receive, send)
         try:
             self._admit(request, scope["headers"])
-            self._auth.caller(
-                request.headers, "CONNECT"
-            )  # not a GET: what is said later may change something
+            # Not a GET: what is said later may change something.
+            self._auth.caller(request.headers, "CONNECT")
             found = self._table.find(_path(_raw_path(scope)))
             serve = None if found is None or "GET" not in found[0] else found[0]["GET"].socket
             if serve is None:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from edgequeues.backups import Backups
 from edgequeues.blobs.store import BlobStore
 from edgequeues.control import Control
 from edgequeues.core.errors import EdgeQueuesError
@@ -87,6 +88,7 @@ async def open_app(
             twilio = _twilio(chosen, environment)
             specs = Specs(control, router, clock, allowed)
             await _apply(specs, chosen.spec, allowed)
+            backups = Backups(router, specs, data, disk)
             async with (
                 _open_commands(chosen, allowed, router) as executors,
                 open_sweeper(objects),
@@ -95,7 +97,7 @@ async def open_app(
                 mailroom = _mailroom(chosen, router, objects, media, clock, disk, metrics)
                 doors = _doors(chosen, mailroom, clock, twilio)
                 yield _server(
-                    chosen, router, specs, executors, clock, auth, objects, doors, metrics, watchers
+                    chosen, router, specs, backups, executors, clock, auth, objects, doors, metrics, watchers
                 )
 
 
@@ -136,6 +138,7 @@ def _server(
     settings: Settings,
     router: Router,
     specs: Specs,
+    backups: Backups,
     executors: Executors,
     clock: Clock,
     auth: Auth,
@@ -148,7 +151,7 @@ def _server(
     dialects = [
         native.dialect(router, waits, specs, body_bytes_max=settings.body_bytes_max),
         dxos.dialect(router, waits, body_bytes_max=settings.body_bytes_max),
-        admin.dialect(router, waits, specs),
+        admin.dialect(router, waits, specs, backups),
         cloudflare.dialect(router, waits, wire=_wire(settings)),
         binding.dialect(router, Scrape(router, metrics, settings.metrics_queues_max)),
         hooks.dialect(_ingress(settings, specs, router, executors, clock)),

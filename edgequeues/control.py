@@ -299,6 +299,15 @@ class Control:
         return found
 
 
+def image(folder: Path) -> bytes:
+    """The file of a data folder as it is now, whoever has it open. Raises ControlError."""
+    with Control.open(folder, create=False) as control:
+        try:
+            return control._db.serialize("main")
+        except apsw.Error as error:
+            raise _unusable(control._path, error) from error
+
+
 def _migrate(path: Path, db: apsw.Connection) -> None:
     found: int = db.pragma("user_version")
     if found > _SCHEMA:

@@ -8,6 +8,7 @@ import trio
 
 from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import QueueNotFound, RateLimited, TooManySpaces
+from edgequeues.space import check
 from edgequeues.space.base import CALLS, WORK
 from edgequeues.space.blob_verbs import BLOBS
 from edgequeues.space.shard import SpaceShard
@@ -17,6 +18,7 @@ from shards.copying import Copies
 from shards.hub import Names, Watch
 from shards.meter import Levels
 from shards.namespace import Namespace, Ref
+from shards.replacing import Replacements
 
 SPACES_MAX = 100_000
 STRANGER_SPACES_PER_MINUTE = 60
@@ -51,6 +53,7 @@ class Router:
         stranger_spaces_per_minute: int = STRANGER_SPACES_PER_MINUTE,
     ) -> None:
         self.copies = Copies(namespace)
+        self.replacements = Replacements(namespace, self.copies, check.problems)
         self._namespace = namespace
         self._spaces_max = spaces_max
         self._strangers = Bucket(stranger_spaces_per_minute)

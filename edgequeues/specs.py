@@ -9,9 +9,10 @@ from typing import Literal
 import trio
 from msgspec import Struct
 
-from edgequeues.control import Control, SpecRow
+from edgequeues.control import Control, ControlError, SpecRow
 from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import (
+    EdgeQueuesError,
     HookBlocked,
     HookNotFound,
     HookTaken,
@@ -59,6 +60,13 @@ class HookInfo(Struct, frozen=True):
     why: str | None
     counts: dict[str, int]
     recent: list[PastCall]
+
+
+class Renewed(Struct, frozen=True):
+    """A spec that was to hold in what is a space by now. why: for what reason it does not; None: it does."""
+
+    app: str
+    why: str | None
 
 
 class Held(Struct):
@@ -145,6 +153,19 @@ class Specs:
                 self._forget(space, app)
                 await _take_away(ref, applied.gone, who)
         return applied
+
+    async def renew(self, space: str, who: Who = SERVER) -> list[Renewed]:
+        """Have the specs of a space hold in the file that it has now."""
+        renewed = []
+        for held in self.of_space(space):
+            why = None
+            try:
+                await self.apply(space, held.spec, held.row.origin, who=who)
+            except (EdgeQueuesError, ShardError, ControlError) as error:
+                why = str(error)
+                log.warning("the spec of app %s does not hold in space %s: %s", held.row.app, space, why)
+            renewed.append(Renewed(held.row.app, why))
+        return renewed
 
     def _compiled(self, space: str, spec: Spec) -> dict[str, QueueHook | CommandHook]:
         return {name: self._hook(name, space, spec) for name in spec.webhooks}

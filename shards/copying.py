@@ -105,11 +105,11 @@ class Copies(Generic[S]):
     def __init__(self, namespace: Namespace[S], *, room_left_bytes: int = ROOM_LEFT_BYTES) -> None:
         self._namespace = namespace
         self._disk = namespace.disk
-        self._places = Places(namespace.folder / FOLDER, room_left_bytes)
+        self.places = Places(namespace.folder / FOLDER, room_left_bytes)
 
     async def clear(self) -> None:
         """Remove what a crash has left: before the first copy."""
-        await self._disk.run(self._places.clear)
+        await self._disk.run(self.places.clear)
 
     async def take(self, name: str) -> Copy:
         """Copy the file of shard `name`, which is made if it does not exist. Cancelling leaves nothing behind.
@@ -117,13 +117,13 @@ class Copies(Generic[S]):
         The copy holds all that was confirmed before this was called. Raises Overloaded, DiskFull, UnusableFile, and
         what a call of the shard raises.
         """
-        target = self._places.take()
+        target = self.places.take()
         try:
             return await self._take(name, target)
         except BaseException as error:
             with trio.CancelScope(shield=True):
-                await self._disk.run(partial(_remove, target))
-            self._places.give_back()
+                await self._disk.run(partial(remove, target))
+            self.places.give_back()
             if isinstance(error, apsw.FullError):
                 raise DiskFull(f"while shard {name} was copied") from error
             if isinstance(error, NOT_A_DATABASE):
@@ -138,16 +138,16 @@ class Copies(Generic[S]):
         )
         for _ in range(LIVES):
             life = await self._settled(ref)  # it is open now, and what was confirmed is in the file
-            await run(lambda: self._places.require_room(_size(path)))
+            await run(lambda: self.places.require_room(_size(path)))
             taken_ms = self._namespace.clock.now_ms()
             await self._copy(ref, _Work(path, target, self._disk.vfs))
             if (
                 await self._settled(ref) is life
             ):  # what the copy shows was committed before this: it is on disk
                 fd, size, sha256 = await run(lambda: _finish(target, self._disk.vfs))
-                return Copy(fd, size, sha256, taken_ms, self._places)
+                return Copy(fd, size, sha256, taken_ms, self.places)
             # The shard was closed meanwhile; had a flush failed, the copy might show what is gone.
-            await run(partial(_remove, target))
+            await run(partial(remove, target))
         raise ShardBroken(f"shard {name} was opened anew each time it was copied")
 
     async def _copy(self, ref: Ref[S], work: _Work) -> None:
@@ -254,6 +254,7 @@ def _finish(path: Path, vfs: str) -> tuple[int, int, str]:
         return os.dup(file.fileno()), size, digest.hexdigest()
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
+    """Remove a file and all that SQLite may have put beside it. Blocking."""
     for suffix in ("", "-wal", "-shm", "-journal"):
         Path(f"{path}{suffix}").unlink(missing_ok=True)

@@ -64,6 +64,14 @@ class UnusableFile(ShardError):
     """The file is damaged, not SQLite, or not one of ours. Restore it from a copy, or move it away."""
 
 
+class NotACopy(ShardError):
+    """What was sent is not a whole and sound copy of such a shard, and was not taken. Send one that is."""
+
+
+class ShardExists(ShardError):
+    """There is such a shard already. Say that it is to be replaced, remove it, or choose another name."""
+
+
 class SchemaTooNew(ShardError):
     """The file was written by a newer version. Start that version, or restore a copy made before the upgrade."""
 

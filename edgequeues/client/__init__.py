@@ -12,6 +12,7 @@ from edgequeues.client.admin import (
     Trial,
 )
 from edgequeues.client.api import Client
+from edgequeues.client.backups import Restored, SpecHeld
 from edgequeues.client.bindings import Binding, Bindings
 from edgequeues.client.blobs import Blob, BlobLink, BlobPage, Erased
 from edgequeues.client.blocking import BlockingTransport
@@ -136,6 +137,7 @@ __all__ = [
     "Refused",
     "ReplayTotals",
     "Replayed",
+    "Restored",
     "Result",
     "ResultPage",
     "Retry",
@@ -146,6 +148,7 @@ __all__ = [
     "SessionInfo",
     "SessionPage",
     "Space",
+    "SpecHeld",
     "SpecInfo",
     "Stance",
     "Standing",

@@ -17,6 +17,7 @@ from types import TracebackType
 
 from edgequeues.client import answers, upload, wire
 from edgequeues.client.admin import AdminVerbs
+from edgequeues.client.backups import BackupVerbs
 from edgequeues.client.blobs import BlobVerbs
 from edgequeues.client.entities import EntityVerbs
 from edgequeues.client.errors import Unavailable
@@ -57,6 +58,7 @@ class Client(
     AdminVerbs,
     OverviewVerbs,
     BlobVerbs,
+    BackupVerbs,
 ):
     """A connection pool to one server. An async context manager; use it once, from one event loop."""
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 import httpx
 
-from edgequeues.client.http import EventStream, Retry, Transport, random_key
+from edgequeues.client.http import ByteStream, Retry, Transport, random_key
 
 T = TypeVar("T")
 
@@ -83,11 +83,11 @@ class BlockingTransport(Transport):
             new_key=new_key,
         )
 
-    def _events(self, response: httpx.Response) -> EventStream:
-        return _BlockingEvents(response, self._unreachable)
+    def _stream(self, response: httpx.Response) -> ByteStream:
+        return _BlockingStream(response, self._unreachable)
 
 
-class _BlockingEvents(EventStream):
+class _BlockingStream(ByteStream):
     """Nobody cancels a read, so closing needs no care: the connection goes, and what it brought with it."""
 
     async def aclose(self) -> None:

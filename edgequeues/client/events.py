@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from edgequeues.client import answers, wire
 from edgequeues.client.errors import ClientError, Unavailable, Unreachable
-from edgequeues.client.http import EventStream, Retry, Transport
+from edgequeues.client.http import ByteStream, Retry, Transport
 from edgequeues.client.values import Entry
 
 TAIL = "tail"
@@ -80,7 +80,7 @@ class Subscription:
         self._received: str | None = None  # cursor of the last entry that came over the wire
         self._ready: deque[Event] = deque()
         self._failures = 0
-        self._stream: EventStream | None = None
+        self._stream: ByteStream | None = None
         self._parser = EventParser()
         self.cursor: str | None = (
             None  # of the last entry given to the caller: pass it as `after` to go on later
@@ -119,11 +119,11 @@ class Subscription:
         if stream is not None:
             await stream.aclose()
 
-    async def _open(self) -> EventStream:
+    async def _open(self) -> ByteStream:
         if self._after == TAIL and self._received is None:
             await self._pin_tail()
         self._parser = EventParser()
-        return await self._transport.open_events(
+        return await self._transport.open_stream(
             wire.subscribe(self._dxn, after=self._after, last_event_id=self._received, type=self._type)
         )
 

@@ -7,7 +7,7 @@ import re
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import anyio
 import httpx
@@ -18,6 +18,8 @@ from edgequeues.client.answers import Answer
 from edgequeues.client.errors import ClientError, Unavailable, Unreachable
 from edgequeues.client.wire import Call
 from edgequeues.core.errors import reason
+
+T = TypeVar("T")
 
 NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 AGAIN = (429, 503)
@@ -113,31 +115,45 @@ class Transport:
         Repeats only what is safe: a call or body that says it is repeatable, and any whose request never left.
         Raises Unreachable, Unavailable.
         """
-        failures = 0
-        while True:
-            error: ClientError
+
+        async def once() -> Answer:
             try:
                 answer = await self._send_once(call, body)
             except httpx.TransportError as fault:
-                error = self._unreachable(fault)
-            else:
-                if answer.status not in AGAIN:
-                    return answer
-                error = answers.problem(answer)
-            failures += 1
-            again = _never_sent(error) or (body.repeatable() if body else call.repeatable)
-            pause_s = self.retry.pause_s(failures, error, self.chance) if again else None
-            if pause_s is None:
-                raise error
+                raise self._unreachable(fault) from fault
+            if answer.status in AGAIN:
+                raise answers.problem(answer)
+            return answer
+
+        return await self.repeated(once, body.repeatable if body else lambda: call.repeatable)
+
+    async def repeated(self, once: Callable[[], Awaitable[T]], repeatable: Callable[[], bool]) -> T:
+        """Do something that sends one request; again where that is safe, after a pause.
+
+        repeatable: asked after each that was sent and failed. Raises what `once` raised last.
+        """
+        failures = 0
+        while True:
+            try:
+                return await once()
+            except (Unreachable, Unavailable) as error:
+                failures += 1
+                again = _never_sent(error) or repeatable()
+                pause_s = self.retry.pause_s(failures, error, self.chance) if again else None
+                if pause_s is None:
+                    raise
             await self.sleep(pause_s)
 
-    async def open_events(self, call: Call) -> EventStream:
-        """Open a stream of events, once. Raises Refused, Unavailable, ServerError, BadAnswer, Unreachable."""
-        request = self._request(call, None, read_s=3 * HEARTBEAT_S)
+    async def open_stream(self, call: Call, *, read_s: float = 3 * HEARTBEAT_S) -> ByteStream:
+        """Open an answer whose body is read as it comes, once. read_s: seconds it may be silent.
+
+        Raises Refused, Unavailable, ServerError, BadAnswer, Unreachable.
+        """
+        request = self._request(call, None, read_s=read_s)
         try:
             response = await self._http.send(request, stream=True)
             if response.status_code == 200:
-                return self._events(response)
+                return self._stream(response)
             try:
                 answer = Answer(response.status_code, response.headers, await response.aread())
             finally:
@@ -147,8 +163,8 @@ class Transport:
         answers.checked(answer)
         raise AssertionError("only a 200 passes the check")
 
-    def _events(self, response: httpx.Response) -> EventStream:
-        return EventStream(response, self._unreachable)
+    def _stream(self, response: httpx.Response) -> ByteStream:
+        return ByteStream(response, self._unreachable)
 
     async def _send_once(self, call: Call, body: Body | None) -> Answer:
         content = body.chunks() if body else call.body
@@ -173,18 +189,19 @@ class Transport:
         return Unreachable(f"no answer from {self._http.base_url}: {reason(fault)}", maybe_done=sent)
 
 
-class EventStream:
-    """The bytes of an open stream of events. It closes itself when it ends, fails, or a reader is cancelled."""
+class ByteStream:
+    """The bytes of an answer as they come. It closes itself when it ends, fails, or a reader is cancelled."""
 
     def __init__(
         self, response: httpx.Response, unreachable: Callable[[httpx.TransportError], Unreachable]
     ) -> None:
+        self.headers = response.headers
         self._response = response
         self._pieces = response.aiter_raw()
         self._unreachable = unreachable
 
     async def receive(self) -> bytes | None:
-        """Return the next bytes; None at the end. Raises Unreachable, also after three heartbeats of silence."""
+        """Return the next bytes; None at the end. Raises Unreachable, also after too long a silence."""
         piece: bytes | None = None
         try:
             piece = await anext(self._pieces, None)

@@ -227,3 +227,9 @@ class SyncClient:
     iterate_blobs = _iterator(Client.iterate_blobs)
     erase_blob = _verb(Client.erase_blob)
     erase_event = _verb(Client.erase_event)
+
+    # -- backups -------------------------------------------------------------------------------------------
+
+    backup = _iterator(Client.backup)
+    backup_control = _iterator(Client.backup_control)
+    restore = _verb(Client.restore)

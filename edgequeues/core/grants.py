@@ -11,7 +11,18 @@ from edgequeues.core.errors import InvalidRequest
 from edgequeues.core.ids import shown
 
 Verb = Literal[
-    "read", "append", "delete", "configure", "list", "push", "pull", "create", "spec", "ingest", "backup"
+    "read",
+    "append",
+    "delete",
+    "configure",
+    "list",
+    "push",
+    "pull",
+    "create",
+    "spec",
+    "ingest",
+    "backup",
+    "restore",
 ]
 VERBS: tuple[Verb, ...] = get_args(Verb)
 MEANINGS: dict[Verb, str] = {
@@ -26,6 +37,7 @@ MEANINGS: dict[Verb, str] = {
     "spec": "see, apply and remove specs, which make queues and webhooks",
     "ingest": "hand mails over, which become events in the inbox",
     "backup": "take the whole file of a space along",
+    "restore": "put such a file in the place of a space",
 }
 
 EVERYTHING = "*"

@@ -13,7 +13,7 @@ import httpx
 import trio
 
 from edgequeues.client.errors import Unreachable
-from edgequeues.client.http import BEARER_TOKEN, EventStream
+from edgequeues.client.http import BEARER_TOKEN, ByteStream
 from edgequeues.daemon.contract import Download, GiveUp, TryAgain
 from edgequeues.daemon.sending.api import address, fetch
 from edgequeues.events.event import BlobRef
@@ -139,7 +139,7 @@ class _Object:
         self._end = end
         self._url: str | None = None
         self._etag: str | None = None
-        self._stream: EventStream | None = None  # of bytes, whatever they are
+        self._stream: ByteStream | None = None  # of bytes, whatever they are
         self._skip = 0  # bytes that a server without ranges sends first
         self._held = b""
         self._failures = 0  # in a row
@@ -218,7 +218,7 @@ class _Object:
             self._url = await self._downloads.renewed(self._ref)
             response = await self._downloads.get(self._url, self._at, self._end, self._etag)
         if response.status_code in (200, 206):
-            self._stream = EventStream(response, _unreachable)
+            self._stream = ByteStream(response, _unreachable)
         else:
             await _close(response)
         size = self._judge(response)

@@ -10,6 +10,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from edgequeues.backups import Backups
 from edgequeues.core import ids
 from edgequeues.core.errors import InvalidRequest
 from edgequeues.http import admin_codec, backups, codec, params, problems, watching
@@ -35,7 +36,7 @@ LETTERS = QUEUE + "/dlq"
 LETTER = LETTERS + "/{id}"
 
 
-def dialect(router: Router, waits: Waits, held: Specs) -> Dialect:
+def dialect(router: Router, waits: Waits, held: Specs, kept: Backups) -> Dialect:
     """The protocol. `waits` ends what goes on for long when the server stops."""
     tenants = Tenants(router, held)
     table = [
@@ -47,7 +48,7 @@ def dialect(router: Router, waits: Waits, held: Specs) -> Dialect:
     ]
     for route in table:
         route.place = tenants.place
-    return Dialect("admin", ("/admin/",), [*table, *backups.routes(router)], problems.refuse)
+    return Dialect("admin", ("/admin/",), [*table, *backups.routes(kept)], problems.refuse)
 
 
 def _records(tenants: Tenants) -> list[Route]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from edgequeues.core import dxn as dxns
 from edgequeues.core import ids
 from edgequeues.core.dxn import Dxn
-from edgequeues.core.errors import InvalidId, InvalidRequest
+from edgequeues.core.errors import InvalidId
 from edgequeues.http import codec, params
 from edgequeues.http.problems import NotReady
 from edgequeues.http.routes import Request, Response, Route
@@ -36,7 +36,7 @@ def routes(router: Router, waits: Waits) -> list[Route]:
         """Return a page of a space's queues, in the order of their ids; of an unknown space, none."""
         params.only(request.query, ("after", "limit", "tag"))
         limit = params.integer(request.query, "limit", low=1, high=LISTED_MAX) or LISTED
-        space, tag = ids.check_space(request.params["space"]), _tag(request)
+        space, tag = ids.check_space(request.params["space"]), params.tag(request.query)
         ref = await router.find_shard(Dxn(space=space, queue="", tag=tag).shard)
         after = params.text(request.query, "after") or ""
         found = QueueList([], None) if ref is None else await ref.call(SpaceShard.queues, after, limit)
@@ -69,12 +69,3 @@ def _space(shard: str) -> dict[str, str] | None:
     except InvalidId:
         return None
     return {"id": space, "tag": tag}
-
-
-def _tag(request: Request) -> dxns.Tag:
-    tag = params.text(request.query, "tag")
-    if tag in (None, "data"):
-        return "data"
-    if tag == "trace":
-        return "trace"
-    raise InvalidRequest("tag must be data or trace")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from urllib.parse import unquote_plus
 
+from edgequeues.core.dxn import Tag
 from edgequeues.core.errors import InvalidRequest
 
 Query = Mapping[str, Sequence[str]]
@@ -88,6 +89,16 @@ def flag(query: Query, name: str) -> bool:
     if value not in (None, "true", "false"):
         raise InvalidRequest(f"{name} must be true or false")
     return value == "true"
+
+
+def tag(query: Query) -> Tag:
+    """Whether a space's own queues are meant, or those of its traces."""
+    value = text(query, "tag")
+    if value in (None, "data"):
+        return "data"
+    if value == "trace":
+        return "trace"
+    raise InvalidRequest("tag must be data or trace")
 
 
 def many(query: Query, name: str, *, count_max: int) -> tuple[str, ...]:

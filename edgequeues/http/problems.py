@@ -160,6 +160,8 @@ TABLE: dict[type[Exception], Fault] = {
     shard.NeedsRepair: Fault(503, "space_damaged", "Space needs repair"),
     shard.UnusableFile: Fault(503, "space_damaged", "Space is damaged"),
     shard.SchemaTooNew: Fault(503, "space_too_new", "Space of a newer version"),
+    shard.NotACopy: Fault(400, "invalid_backup", "Not a backup of a space"),
+    shard.ShardExists: Fault(409, "space_exists", "Space exists"),
     shard.InvalidName: Fault(400, "invalid_id", "Not a valid id"),
     # These mean a bug of ours, or were to stop the server before it took a request.
     shard.Fenced: INTERNAL,
@@ -201,7 +203,9 @@ def problem(error: BaseException) -> Problem:
     found = fault(error)
     if found is INTERNAL:
         detail = INTERNAL_DETAIL
-    elif isinstance(error, ShardError):
+    elif isinstance(error, ShardError) and not isinstance(
+        error, shard.NotACopy
+    ):  # which tells of what was sent
         detail = " ".join((type(error).__doc__ or "").split())
     else:
         detail = str(error)

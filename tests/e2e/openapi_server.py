@@ -71,7 +71,7 @@ def described() -> dict[str, Any]:
     """The document, as a server would write it, without one."""
     nothing = cast(Any, None)
     dialects = [build(nothing, Waits()) for build in (dxos.dialect, cloudflare.dialect)]
-    dialects += [build(nothing, Waits(), nothing) for build in (native.dialect, admin.dialect)]
+    dialects += [native.dialect(nothing, Waits(), nothing), admin.dialect(nothing, Waits(), nothing, nothing)]
     dialects += [binding.dialect(nothing, nothing), hooks.dialect(nothing), ingest.dialect(nothing)]
     dialects += [blobs.dialect(nothing, nothing, "")]
     return document([*dialects, serving.dialect(dialects)], CHAPTERS)

@@ -114,6 +114,8 @@ NEEDED: dict[tuple[str, str], Verb | None] = {
     ("GET", "/admin/queues/{name}/live"): "read",
     ("GET", "/admin/audit"): "read",
     ("GET", "/admin/spaces/{space}/backup"): "backup",
+    ("PUT", "/admin/spaces/{space}/backup"): "restore",
+    ("GET", "/admin/control/backup"): "backup",
     ("GET", "/admin/queues/{name}/results"): "read",
     ("GET", LETTERS): "read",
     ("GET", LETTERS + "/{id}"): "read",
@@ -146,7 +148,7 @@ async def status(client: Client, method: str, path: str, *headers: Header) -> in
 def test_every_route_is_in_the_list_above_with_its_verb() -> None:
     router = cast(Any, None)
     dialects = [build(router, Waits()) for build in (dxos.dialect, cloudflare.dialect)]
-    dialects += [build(router, Waits(), router) for build in (native.dialect, admin.dialect)]
+    dialects += [native.dialect(router, Waits(), router), admin.dialect(router, Waits(), router, router)]
     dialects += [binding.dialect(router, router), hooks.dialect(router), blobs.dialect(router, router, "")]
     dialects += [ingest.dialect(router), openapi.dialect(dialects)]
     there_are = {(route.method, route.template): route.verb for one in dialects for route in one.routes}

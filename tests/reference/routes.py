@@ -34,7 +34,7 @@ def dialects() -> list[Dialect]:
     waits = Waits()
     return [
         native.dialect(nothing, waits, nothing),
-        admin.dialect(nothing, waits, nothing),
+        admin.dialect(nothing, waits, nothing, nothing),
         dxos.dialect(nothing, waits),
         cloudflare.dialect(nothing, waits),
         binding.dialect(nothing, nothing),

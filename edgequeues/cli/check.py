@@ -9,6 +9,7 @@ import click
 
 from edgequeues.cli.render import Output, progress, size
 from edgequeues.cli.session import Failure, Surroundings
+from edgequeues.core.errors import reason
 
 
 @click.command()
@@ -36,9 +37,7 @@ def check(surroundings: Surroundings, folder: Path, repair: bool, as_json: bool)
     except FolderLocked as error:
         raise Failure(str(error)) from error
     except OSError as error:
-        raise Failure(
-            f"cannot look at {error.filename or folder}: {(error.strerror or str(error)).lower()}"
-        ) from error
+        raise Failure(f"cannot look at {error.filename or folder}: {reason(error)}") from error
     if failed:
         raise Failure(f"{folder}: {failed} {'file is' if failed == 1 else 'files are'} not as they should be")
 

@@ -14,6 +14,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from edgequeues.core.errors import reason
 from edgequeues.settings import Settings
 
 Verdict = Literal["ok", "warning", "fault"]
@@ -159,7 +160,7 @@ def _flush(folder: Path) -> Finding:
     try:
         took = sorted(flush_times_ms(folder))
     except OSError as error:
-        return Finding("disk", "fault", f"cannot write to {folder}: {(error.strerror or str(error)).lower()}")
+        return Finding("disk", "fault", f"cannot write to {folder}: {reason(error)}")
     half, most = took[len(took) // 2], took[int(len(took) * 0.99)]
     said = f"a flush takes {half:.2f} ms, {most:.2f} ms at the 99th percentile"
     if half < FLUSH_UNLIKELY_MS:
@@ -253,7 +254,7 @@ def _port(settings: Settings) -> Finding:
             if _answers(settings):
                 return Finding("port", "ok", said)
             return Finding("port", "warning", said, "stop the program that has it, or choose another --port")
-        said = f"cannot listen on {where}: {(error.strerror or str(error)).lower()}"
+        said = f"cannot listen on {where}: {reason(error)}"
         return Finding("port", "fault", said, "choose another --host or --port")
     return Finding("port", "ok", f"{where} is free")
 

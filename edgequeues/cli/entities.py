@@ -7,11 +7,10 @@ from typing import Any
 
 import click
 
+from edgequeues.cli import params
 from edgequeues.cli.render import cut, when
 from edgequeues.cli.session import Session, remote
 from edgequeues.client import Client, Entity, Executed
-from edgequeues.core.errors import InvalidId
-from edgequeues.core.ids import check_space
 
 SHOWN = 100  # where the command line does not say
 PAGE = 1_000  # of one request
@@ -68,10 +67,7 @@ def entities(
 
 
 def _check(space: str, entity_type: str, entity_id: str | None) -> None:
-    try:
-        check_space(space)
-    except InvalidId as error:
-        raise click.BadParameter(str(error), param_hint="SPACE") from error
+    params.space(space)
     for hint, text in (("TYPE", entity_type), ("ID", entity_id)):
         if text == "":
             raise click.BadParameter("it is empty", param_hint=hint)

@@ -52,6 +52,8 @@ COMMANDS = {
     "config": ("edgequeues.cli.queue:config", "Show or change the settings of a queue."),
     "export": ("edgequeues.cli.export:export", "Write a queue or a space as lines of JSON."),
     "import": ("edgequeues.cli.importing:import_", "Make queues of what export wrote."),
+    "backup": ("edgequeues.cli.backup:backup", "Copy the files of a running server."),
+    "restore": ("edgequeues.cli.restore:restore", "Put files of a backup into a running server."),
     "spec": ("edgequeues.cli.spec:spec", "Check, show, compare, lay out and apply specs."),
     "entities": ("edgequeues.cli.entities:entities", "Show what the commands of a space made."),
     "hooks": ("edgequeues.cli.spec_server:hooks", "List the webhooks of a server and their calls."),

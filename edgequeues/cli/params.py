@@ -60,6 +60,14 @@ def space_or_queue(value: str, hint: str | None = None) -> str | dxn.Dxn:
         ) from error
 
 
+def space(value: str) -> str:
+    """A space's id."""
+    try:
+        return ids.check_space(value)
+    except InvalidId as error:
+        raise click.BadParameter(str(error), param_hint="SPACE") from error
+
+
 def duration(value: str) -> int:
     """A length of time like `10s`, `1.5h` or `7d`, in ms."""
     match = DURATION.fullmatch(value.strip())

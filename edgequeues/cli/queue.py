@@ -13,8 +13,6 @@ from edgequeues.cli.render import size, when
 from edgequeues.cli.session import Failure, Session, remote
 from edgequeues.client import Client, ConfigChange, LetterFilter, QueueConfig
 from edgequeues.core.dxn import Dxn
-from edgequeues.core.errors import InvalidId
-from edgequeues.core.ids import check_space
 
 T = TypeVar("T", ConfigChange, QueueConfig)
 
@@ -157,10 +155,7 @@ def _pause(session: Session, dxn: Dxn, *, paused: bool) -> None:
 @remote
 def queues(session: Session, /, space: str, trace: bool) -> None:
     """List the queues of SPACE."""
-    try:
-        check_space(space)
-    except InvalidId as error:
-        raise click.BadParameter(str(error), param_hint="SPACE") from error
+    params.space(space)
 
     async def work(client: Client) -> None:
         rows = []

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import click
 
+from edgequeues.cli import params
 from edgequeues.cli.render import when
 from edgequeues.cli.session import Session, remote
 from edgequeues.client import Client
-from edgequeues.core.errors import InvalidId
-from edgequeues.core.ids import check_space
 
 
 @click.command()
@@ -20,10 +19,7 @@ def schedules(session: Session, /, space: str, name: str | None) -> None:
 
     Where one made no message the last time, or waits for its queue, it says why.
     """
-    try:
-        check_space(space)
-    except InvalidId as error:
-        raise click.BadParameter(str(error), param_hint="SPACE") from error
+    params.space(space)
 
     async def listed(client: Client) -> None:
         rows = []

@@ -19,6 +19,7 @@ import click
 import trio
 
 from edgequeues.cli.session import Failure
+from edgequeues.core.errors import reason
 from edgequeues.logs import Lines, Records
 from edgequeues.settings import Settings, SettingsError
 from edgequeues.settings_sources import load, settings
@@ -132,7 +133,7 @@ async def _serve(chosen: Settings, lines: Lines, hints: bool, shutdown: trio.Eve
     try:
         server = await app.__aenter__()
     except OSError as error:
-        raise Failure(f"cannot use the folder {chosen.data}: {_reason(error)}") from error
+        raise Failure(f"cannot use the folder {chosen.data}: {reason(error)}") from error
     except (ShardError, ControlError, Unprotected, SpecError, SettingsError) as error:
         raise Failure(str(error)) from error
     async with AsyncExitStack() as stack:
@@ -193,7 +194,7 @@ async def _listen(server: Server, chosen: Settings, hints: bool, shutdown: trio.
             hint = "; another program has it: stop that, or choose another --port"
             advice = hint if error.errno == errno.EADDRINUSE else ""
             where = f"{chosen.host}:{chosen.port}"
-            raise Failure(f"cannot listen on {where}: {_reason(error)}{advice}") from error
+            raise Failure(f"cannot listen on {where}: {reason(error)}{advice}") from error
         _spare_collector()
         print(f"ready {url}", flush=True)
         if hints:
@@ -256,10 +257,6 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
             yield from _leaves(inner)
     else:
         yield error
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
 
 
 def _note(text: str) -> None:

@@ -18,6 +18,7 @@ from edgequeues.cli.render import Output
 from edgequeues.cli.session import Failure, Surroundings
 from edgequeues.cli.spec_files import loaded, once, read, readable, right, tell
 from edgequeues.cli.spec_server import apply, list_, remove
+from edgequeues.core.errors import reason
 from edgequeues.settings import SettingsError
 from edgequeues.settings_sources import load as load_settings
 
@@ -187,7 +188,7 @@ def _replace(file: Path, text: str) -> None:
         new.replace(file.resolve())
     except OSError as error:
         new.unlink(missing_ok=True)
-        raise Failure(f"cannot write {file}: {(error.strerror or str(error)).lower()}") from error
+        raise Failure(f"cannot write {file}: {reason(error)}") from error
 
 
 def _has_more_to_check(spec: ir.Spec) -> bool:

@@ -12,6 +12,7 @@ import click
 from edgequeues.cli.inputs import STDIN, shown
 from edgequeues.cli.render import Output
 from edgequeues.cli.session import Failure
+from edgequeues.core.errors import reason
 
 if TYPE_CHECKING:  # the parser is loaded by those commands alone that read a spec
     from edgequeues.spec import ir
@@ -24,7 +25,7 @@ def read(file: Path) -> bytes:
     try:
         return sys.stdin.buffer.read() if file == STDIN else file.read_bytes()
     except OSError as error:
-        raise Failure(f"cannot read {shown(file)}: {(error.strerror or str(error)).lower()}") from error
+        raise Failure(f"cannot read {shown(file)}: {reason(error)}") from error
 
 
 def loaded(file: Path, allowed: Allowed | None, content: bytes | None = None) -> Loaded:

@@ -325,9 +325,14 @@ class IdempotencyMismatch(EdgeQueuesError):
 
 
 def reason(fault: BaseException) -> str:
-    """What the fault says, or else the nearest of its causes that says anything, as for a bad certificate."""
+    """What the fault says, or else the nearest of its causes that says anything, as for a bad certificate.
+
+    Of what the system refused, its reason alone: which file or address it was is said beside it.
+    """
     cause: BaseException | None = fault
     while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror.lower()
         if text := str(cause):
             return text
         cause = cause.__cause__ or cause.__context__

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from edgequeues.core.errors import EdgeQueuesError
+from edgequeues.core.errors import EdgeQueuesError, reason
 from edgequeues.core.ids import check_space
 from edgequeues.spec.check import Allowed
 from edgequeues.spec.ir import Spec
@@ -42,7 +42,7 @@ def read(path: Path, allowed: Allowed | None = None) -> Spec:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise SpecError(f"{path}: {(error.strerror or str(error)).lower()}; name a file of a spec") from error
+        raise SpecError(f"{path}: {reason(error)}; name a file of a spec") from error
     found = load(content, str(path), allowed)
     if found.spec is None:
         raise SpecError("\n".join(found.render()))

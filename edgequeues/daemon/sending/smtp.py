@@ -150,9 +150,7 @@ class _Talk:
         except smtplib.SMTPException as error:
             raise EmailNotSent(f"the mail server broke off ({type(error).__name__})") from None
         except OSError as error:
-            raise EmailNotSent(
-                f"the mail server at SMTP_URL cannot be reached: {error.strerror or reason(error)}"
-            ) from None
+            raise EmailNotSent(f"the mail server at SMTP_URL cannot be reached: {reason(error)}") from None
 
     def _connect(self) -> smtplib.SMTP:
         if self._at.scheme == "smtps":

@@ -28,16 +28,18 @@ class Kept(NamedTuple):
 
 
 async def write(path: Path, pieces: AsyncIterator[bytes]) -> Kept:
-    """Write a file that gets its name once all of it is on disk."""
+    """Write a file that gets its name once all of it is on disk. Nothing is made before its first bytes are there."""
+    digest, size = hashlib.sha256(), 0
+    piece = await anext(pieces, b"")
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
-    digest, size = hashlib.sha256(), 0
     try:
         with _new(part) as file:
-            async for piece in pieces:
+            while piece:
                 file.write(piece)
                 digest.update(piece)
                 size += len(piece)
+                piece = await anext(pieces, b"")
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)

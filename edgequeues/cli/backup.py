@@ -103,18 +103,20 @@ class _Taken:
 
     def so_far(self) -> str:
         """What is to be said of the folder where this did not come to its end."""
-        return f". {self._folder} is no whole backup: remove it" if self._folder.exists() else ""
+        return f" ({self._folder} is no whole backup: remove it)" if self._folder.exists() else ""
 
     def end(self) -> None:
         """Say that this is all. Raises Failure where something is missing."""
         if self._kept:
             archive.close(self._folder, [kept for _, kept in self._kept])
-        if not self._out.json:
+        if self._kept and not self._out.json:
             rows = [(name, size(kept.bytes), str(kept.path)) for name, kept in self._kept]
             self._out.table(("space", "size", "file"), rows, right=("size",))
         if self._failed:
-            count = "1 file is" if self._failed == 1 else f"{self._failed} files are"
-            raise Failure(f"{count} missing in {self._folder}; what is in it is whole")
+            count = "1 space is" if self._failed == 1 else f"{self._failed} spaces are"
+            raise Failure(
+                f"{count} not copied{f'; what is in {self._folder} is whole' if self._kept else ''}"
+            )
 
 
 async def _all(client: Client) -> list[Dxn]:

@@ -97,10 +97,11 @@ async def _put(session: Session, client: Client, wanted: Mapping[Dxn, Kept], *, 
             for spec in placed.specs:
                 if spec.why is not None:
                     out.note(f"edgequeues: {space.space}: the spec of {spec.app} does not hold: {spec.why}")
-    if not out.json:
+    if rows and not out.json:
         out.table(("space", "size", "was"), rows, right=("size",))
     if failed:
-        raise Failure(f"{failed} of {len(wanted)} are not restored; they are as they were before")
+        count = "1 is" if failed == 1 else f"{failed} are"
+        raise Failure(f"of {len(wanted)}, {count} not restored: what was there is as it was")
 
 
 async def _taken(client: Client, wanted: Iterable[Dxn]) -> list[str]:

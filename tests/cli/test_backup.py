@@ -130,6 +130,7 @@ def test_what_is_no_whole_backup_is_said_before_anything_is_done(filled: Shell) 
     assert "no space nowhere" in filled("restore", str(folder), "nowhere").err
     assert "nowhere is left out" in filled("backup", str(filled.folder / "new"), "nowhere").err
     assert filled("backup", str(filled.folder / "new"), "no space").code == 2
+    assert not (filled.folder / "new").exists()
     filled.data = filled.folder / "other"
     path_of(folder, "Shop").unlink()
     assert "+s+hop.db is missing" in filled("restore", str(folder)).err
@@ -149,7 +150,7 @@ def test_a_file_that_is_not_as_it_was_is_not_restored_and_the_others_are(filled:
     result = filled("restore", str(folder))
     assert result.code == 1
     assert "Shop is not restored" in result.err
-    assert "1 of 3 are not restored" in result.err
+    assert "of 3, 1 is not restored" in result.err
     assert [one["id"] for one in filled.ok("spaces").records] == ["demo", "demo"]
 
 
@@ -160,7 +161,7 @@ def test_a_space_that_cannot_be_copied_is_named_and_the_others_are_copied(filled
     result = filled("backup", str(folder))
     assert result.code == 1
     assert "Shop is left out" in result.err
-    assert "1 file is missing" in result.err
+    assert "1 space is not copied" in result.err
     filled.data = filled.folder / "other"
     assert [one["space"] for one in filled.ok("restore", str(folder)).records] == ["demo", "demo"]
 
@@ -180,3 +181,13 @@ def test_a_token_for_one_space_is_enough_for_that_space(filled: Shell) -> None:
     assert "space_exists" in refused.err
     restored = filled.ok("restore", str(folder), "--replace", "--token", taker).records
     assert [one["replaced"] for one in restored] == [True, True]
+
+
+def test_a_backup_that_breaks_off_is_no_backup(filled: Shell) -> None:
+    filled.lost.append("/spaces/demo/backup")
+    folder = filled.folder / "backup"
+    filled.lost *= 9
+    result = filled("backup", str(folder))
+    assert result.code == 1
+    assert f"({folder} is no whole backup: remove it)" in result.err
+    assert not (folder / SUMS).exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from urllib.parse import urlsplit
 
 import pytest
@@ -49,14 +49,23 @@ class Cut:
 
     def _lose(self, client: socket.socket) -> None:
         """The server does what it is asked, and says so to nobody."""
-        with closing(client), closing(socket.create_connection(self._server, PATIENCE_S)) as server:
+        with ended(client), ended(socket.create_connection(self._server, PATIENCE_S)) as server:
             threading.Thread(target=_copy, args=(client, server), daemon=True).start()
             server.recv(65_536)
 
     def _pass_on(self, client: socket.socket) -> None:
-        with closing(client), closing(socket.create_connection(self._server, PATIENCE_S)) as server:
+        with ended(client), ended(socket.create_connection(self._server, PATIENCE_S)) as server:
             threading.Thread(target=_copy, args=(client, server), daemon=True).start()
             _copy(server, client)
+
+
+@contextmanager
+def ended(connection: socket.socket) -> Iterator[socket.socket]:
+    """End a connection after the block, also where another thread waits for what it brings."""
+    with connection:
+        yield connection
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""`edgequeues consumer`: who works a queue, and by which rules. And `edgequeues skip`, for a line that is stuck."""
+"""`edgequeues consumer`: who works a queue, by which rules. `edgequeues skip`, `hurry`: what holds a line up."""
 
 from __future__ import annotations
 
@@ -111,6 +111,24 @@ def skip(session: Session, /, dxn: Dxn, object_id: str, consumer: str | None) ->
             session.out.line({"skipped": object_id})
         else:
             session.out.text(f"{object_id} is skipped")
+
+    session.run(work)
+
+
+@click.command()
+@click.argument("dxn", type=params.queue)
+@click.argument("object_id", metavar="ID")
+@of_consumer
+@remote
+def hurry(session: Session, /, dxn: Dxn, object_id: str, consumer: str | None) -> None:
+    """Have the message ID of queue DXN be ready now, which backs off or waits for its time."""
+
+    async def work(client: Client) -> None:
+        await client.hurry(str(dxn), object_id, consumer=consumer)
+        if session.out.json:
+            session.out.line({"hurried": object_id})
+        else:
+            session.out.text(f"{object_id} is ready")
 
     session.run(work)
 

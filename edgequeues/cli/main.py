@@ -38,6 +38,7 @@ COMMANDS = {
     "explain": ("edgequeues.cli.look:explain", "Say why a message is not delivered."),
     "lines": ("edgequeues.cli.look:lines", "Show the ordering keys whose messages wait."),
     "skip": ("edgequeues.cli.consumer:skip", "Give up a message that nobody holds."),
+    "hurry": ("edgequeues.cli.consumer:hurry", "Have a message be ready now that waits for its time."),
     "sessions": ("edgequeues.cli.sessions:sessions", "Show and mend sessions whose messages wait."),
     "dlq": ("edgequeues.cli.dlq:dlq", "List, show, replay and purge dead letters."),
     "consumer": ("edgequeues.cli.consumer:consumer", "List, set and remove consumers."),

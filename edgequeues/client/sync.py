@@ -160,6 +160,7 @@ class SyncClient:
     release = _verb(Client.release)
     extend = _verb(Client.extend)
     skip = _verb(Client.skip)
+    hurry = _verb(Client.hurry)
     peek = _verb(Client.peek)
     explain = _verb(Client.explain)
     lines = _verb(Client.lines)

@@ -140,6 +140,13 @@ class WorkVerbs:
         """
         answers.checked(await self._transport.send(work_wire.skip(dxn, object_id, consumer=consumer)))
 
+    async def hurry(self, dxn: str, object_id: str, *, consumer: str | None = None) -> None:
+        """Have a message that backs off, or waits for its time, be ready now.
+
+        Raises Refused: `entry_not_found`, or `invalid_request` for one that waits for no time.
+        """
+        answers.checked(await self._transport.send(work_wire.hurry(dxn, object_id, consumer=consumer)))
+
     # -- looking -----------------------------------------------------------------------------------------
 
     async def peek(

@@ -90,6 +90,11 @@ def skip(dxn: str, object_id: str, *, consumer: str | None) -> Call:
     return _post(dxn, "skip", {"id": object_id, "consumer": consumer})
 
 
+def hurry(dxn: str, object_id: str, *, consumer: str | None) -> Call:
+    """Have a message that waits for its time be ready now."""
+    return _post(dxn, "hurry", {"id": object_id, "consumer": consumer})
+
+
 def list_consumers(dxn: str) -> Call:
     """Fetch the consumers of a queue."""
     return Call("GET", path_of(dxn, "consumers"), repeatable=True)

@@ -107,7 +107,7 @@ def _mending(router: Router, waits: Waits) -> list[Route]:
     async def retry(request: Request) -> Response:
         """Have the message that a session waits for delivered now, where it waits for a time."""
         queue, space, order = await ordered(request, SessionName)
-        turn = by(request.caller.who, SpaceShard.hurry)
+        turn = by(request.caller.who, SpaceShard.hurry_head)
         return _told("id", await space.call(turn, queue, order.session_id))
 
     async def reclaim(request: Request) -> Response:

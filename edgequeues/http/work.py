@@ -185,20 +185,29 @@ def _looking(router: Router) -> list[Route]:
 
     async def skip(request: Request) -> Response:
         """Give up a message nobody holds, so that its line goes on."""
-        object_id, consumer = work_codec.skip(await json_body(request, work_codec.RULES_BYTES_MAX))
-        await _call(
-            router,
-            request,
-            lambda q, s: s.call(by(request.caller.who, SpaceShard.skip), q, consumer, object_id),
-        )
-        return Response(b"{}")
+        return await _one(router, request, SpaceShard.skip)
+
+    async def hurry(request: Request) -> Response:
+        """Have a message that backs off, or waits for its time, be ready now."""
+        return await _one(router, request, SpaceShard.hurry)
 
     return [
         Route("GET", "/v1/{dxn}/peek", peek, "read"),
         Route("GET", "/v1/{dxn}/explain", explain, "read"),
         Route("GET", "/v1/{dxn}/lines", lines, "read"),
         Route("POST", "/v1/{dxn}/skip", skip, "configure"),
+        Route("POST", "/v1/{dxn}/hurry", hurry, "configure"),
     ]
+
+
+async def _one(
+    router: Router, request: Request, verb: Callable[[SpaceShard, str, str | None, str], None]
+) -> Response:
+    """Have an operator's verb done to the message of a consumer that the body names."""
+    object_id, consumer = work_codec.one(await json_body(request, work_codec.RULES_BYTES_MAX))
+    turn = by(request.caller.who, verb)
+    await _call(router, request, lambda q, s: s.call(turn, q, consumer, object_id))
+    return Response(b"{}")
 
 
 async def _wait(

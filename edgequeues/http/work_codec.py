@@ -68,8 +68,8 @@ class RetriesIn(Struct, forbid_unknown_fields=True):
     retries: list[Retry]
 
 
-class SkipIn(Struct, forbid_unknown_fields=True):
-    """A message to give up; consumer: whose; None: `default`."""
+class OneIn(Struct, forbid_unknown_fields=True):
+    """A message; consumer: whose; None: `default`."""
 
     id: str
     consumer: str | None = None
@@ -182,9 +182,9 @@ def _changed(settings: S, changes: dict[str, Any]) -> S:
     return msgspec.convert(msgspec.structs.asdict(settings) | changes, type(settings))
 
 
-def skip(body: bytes) -> tuple[str, str | None]:
+def one(body: bytes) -> tuple[str, str | None]:
     """Which message, and whose. Raises InvalidJson, InvalidRequest, InvalidId."""
-    asked = decode(body, SkipIn)
+    asked = decode(body, OneIn)
     consumer_name = None if asked.consumer is None else params.name(asked.consumer)
     return ids.check_object_id(asked.id), consumer_name
 

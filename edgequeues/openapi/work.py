@@ -17,10 +17,10 @@ from edgequeues.http.work_codec import (
     AcksIn,
     ExtensionIn,
     LeasesIn,
+    OneIn,
     PurgeIn,
     ReplayOrder,
     RetriesIn,
-    SkipIn,
 )
 from edgequeues.inbound import NAME_CHARS_MAX, Inbound
 from edgequeues.models import (
@@ -252,6 +252,10 @@ _SEARCH = Op(
     errors=OF_CONSUMER,
 )
 
+OF_ONE = Op(
+    ok(Nothing), body=json(OneIn, {"id": "one"}), errors=(*NO_BODY, *OF_CONSUMER, errors.EntryNotFound)
+)
+
 _WORK = {
     "GET /v1/{dxn}/search": _SEARCH,
     "POST /v1/{dxn}/push": Op(
@@ -303,12 +307,7 @@ _WORK = {
         ok(PeekedOut),
         query=(
             OF,
-            Param(
-                "state",
-                Literal[UNFINISHED],
-                "Only those in one of these states.",
-                many=True,
-            ),
+            Param("state", Literal[UNFINISHED], "Only those in one of these states.", many=True),
             BEHIND,
             LIMIT,
         ),
@@ -331,11 +330,8 @@ _WORK = {
         query=(OF, Param("after", Text, "The `resume` of the page before."), LIMIT),
         errors=OF_CONSUMER,
     ),
-    "POST /v1/{dxn}/skip": Op(
-        ok(Nothing),
-        body=json(SkipIn, {"id": "one"}),
-        errors=(*NO_BODY, *OF_CONSUMER, errors.EntryNotFound),
-    ),
+    "POST /v1/{dxn}/skip": OF_ONE,
+    "POST /v1/{dxn}/hurry": OF_ONE,
 }
 
 _DEAD = {

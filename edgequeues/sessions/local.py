@@ -157,7 +157,7 @@ class LocalInbox:
         """See Inbox."""
         with _if_there(), as_store_errors():
             space = await self._space()
-            return await space.call(SpaceShard.hurry, self._queue, session_id) is not None
+            return await space.call(SpaceShard.hurry_head, self._queue, session_id) is not None
         return False
 
     async def sessions(self, after: str | None = None, limit: int = 100) -> SessionPage:

@@ -39,7 +39,7 @@ from edgequeues.space import results as kept
 from edgequeues.space.append import check_priorities
 from edgequeues.space.base import SpaceBase
 from edgequeues.space.consumers import DEFAULT, Consumer
-from edgequeues.space.deliveries import Candidate
+from edgequeues.space.deliveries import Candidate, Delivery
 from edgequeues.space.desk import Desk
 from edgequeues.space.explaining import Lines, Peeked
 from edgequeues.space.queues import Queue
@@ -225,19 +225,35 @@ class WorkVerbs(SpaceBase):
 
     def skip(self, queue: str, consumer: str | None, object_id: str) -> None:
         """Give up a message nobody holds, so that its line goes on. Raises EntryNotFound, InvalidRequest."""
-        self._settle()
-        row = self._require(queue)
-        found = self._consumer(row, consumer)
-        position = self._position_of(row, object_id)
-        standing = deliveries.get(self.db, found.consumer_id, position)
-        if standing is None:
-            raise EntryNotFound(f"object {object_id} has no unfinished delivery in queue {queue}")
+        row, found, standing = self._unfinished(queue, consumer, object_id)
         if standing.state == "leased":
             raise InvalidRequest(f"object {object_id} is handed out: wait until its lease ends")
         desk = self._desk(row)
         desk.give_up(found, standing, "skipped", "skipped by an operator")
         self._worked(desk)
         self._record("skip", row, consumer=found.name, id=object_id)
+
+    def hurry(self, queue: str, consumer: str | None, object_id: str) -> None:
+        """Have a message that waits for its time be ready now. Raises EntryNotFound, InvalidRequest."""
+        row, found, standing = self._unfinished(queue, consumer, object_id)
+        if standing.state not in ("backoff", "scheduled"):
+            raise InvalidRequest(f"object {object_id} waits for no time: it is {standing.state}")
+        desk = self._desk(row)
+        desk.hurry(found, standing)
+        self._worked(desk)
+        self._record("retry_now", row, consumer=found.name, id=object_id)
+
+    def _unfinished(
+        self, queue: str, consumer: str | None, object_id: str
+    ) -> tuple[Queue, Consumer, Delivery]:
+        """How a message stands with a consumer now. Raises EntryNotFound."""
+        self._settle()
+        row = self._require(queue)
+        found = self._consumer(row, consumer)
+        standing = deliveries.get(self.db, found.consumer_id, self._position_of(row, object_id))
+        if standing is None:
+            raise EntryNotFound(f"object {object_id} has no unfinished delivery in queue {queue}")
+        return row, found, standing
 
     # -- looking ----------------------------------------------------------------------------------------
 

@@ -54,7 +54,7 @@ def test_what_the_server_does_not_take_is_one_line(shell: Shell) -> None:
     assert "[queue_not_found]" in shell("consumer", "set", L, "default").err
 
 
-def test_a_skipped_message_lets_its_line_go_on(shell: Shell) -> None:
+def test_a_message_that_holds_its_line_up_is_hurried_or_skipped(shell: Shell) -> None:
     shell.ok("append", L, "0")
     shell.ok("consumer", "set", L, "one", "ordering=fifo")
     shell.ok("append", L, "--id", "a", "1")
@@ -62,6 +62,11 @@ def test_a_skipped_message_lets_its_line_go_on(shell: Shell) -> None:
     [message] = shell.ok("pull", L).records
     shell.ok("retry", L, message["lease"], "--delay", "1h")
     assert shell.ok("pull", L).records == []
+    assert shell.ok("hurry", L, "a", "--consumer", "one").records == [{"hurried": "a"}]
+    [again] = shell.ok("pull", L).records
+    assert (again["id"], again["attempts"]) == ("a", 2)
+    assert "[invalid_request]" in shell("hurry", L, "a").err
+    shell.ok("retry", L, again["lease"], "--delay", "1h")
     assert shell.ok("skip", L, "a", "--consumer", "one").records == [{"skipped": "a"}]
     assert shell.ok("pull", L).records[0]["id"] == "b"
     assert "[invalid_request]" in shell("skip", L, "b").err

@@ -290,13 +290,14 @@ async def test_peeking_and_explaining_say_where_messages_stand() -> None:
 
 
 async def test_queues_are_purged_removed_and_messages_skipped() -> None:
-    client, script = scripted(ok({"deleted": 4}), ok({}), ok({}))
+    client, script = scripted(ok({"deleted": 4}), ok({}), ok({}), ok({}))
     assert await client.purge(Q) == 4
     await client.remove(Q)
     await client.skip(Q, "a", consumer="c")
+    await client.hurry(Q, "a", consumer="c")
     asked = [(request.method, request.url.path.rpartition("/")[2]) for request in script.requests]
-    assert asked == [("POST", "purge"), ("DELETE", "config"), ("POST", "skip")]
-    assert sent(script.requests[2]) == {"id": "a", "consumer": "c"}
+    assert asked == [("POST", "purge"), ("DELETE", "config"), ("POST", "skip"), ("POST", "hurry")]
+    assert [sent(request) for request in script.requests[2:]] == [{"id": "a", "consumer": "c"}] * 2
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,7 @@ VERBS: dict[str, Callable[[Client], Awaitable[object] | AsyncIterable[object]]] 
     "get_blob": lambda c: c.get_blob("demo", "a/b.txt"),
     "health": lambda c: c.health(),
     "hooks": lambda c: c.hooks(),
+    "hurry": lambda c: c.hurry(Q, "a"),
     "inspect": lambda c: c.inspect(Q, "a"),
     "iterate": lambda c: c.iterate(Q),
     "iterate_audit": lambda c: c.iterate_audit("demo"),

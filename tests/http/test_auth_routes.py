@@ -52,6 +52,7 @@ NEEDED: dict[tuple[str, str], Verb | None] = {
     ("GET", "/v1/{dxn}/search"): "read",
     ("GET", "/v1/{dxn}/lines"): "read",
     ("POST", "/v1/{dxn}/skip"): "configure",
+    ("POST", "/v1/{dxn}/hurry"): "configure",
     ("GET", "/v1/{dxn}/dead"): "read",
     ("POST", "/v1/{dxn}/replay"): "push",
     ("POST", "/v1/{dxn}/purge"): "delete",

@@ -89,10 +89,13 @@ async def test_a_consumer_that_is_not_there_is_404(client: Client, method: str, 
     assert "nobody" in reply.json()["detail"]
 
 
-async def test_skip_names_the_consumer_it_does_not_find(client: Client) -> None:
+@pytest.mark.parametrize("verb", ["skip", "hurry"])
+async def test_an_operators_verb_names_what_it_does_not_find(client: Client, verb: str) -> None:
     await push(client, {"data": 1, "id": "a"})
-    reply = await client.post(f"{JOBS}/skip", {"id": "a", "consumer": "nobody"})
+    reply = await client.post(f"{JOBS}/{verb}", {"id": "a", "consumer": "nobody"})
     assert (reply.status, reply.code) == (404, "consumer_not_found")
+    reply = await client.post(f"{JOBS}/{verb}", {"id": "b"})
+    assert (reply.status, reply.code) == (404, "entry_not_found")
 
 
 @pytest.mark.parametrize(
@@ -107,7 +110,7 @@ async def test_skip_names_the_consumer_it_does_not_find(client: Client) -> None:
 )
 async def test_what_is_no_request_is_400_and_changes_nothing(client: Client, sent: bytes) -> None:
     await push(client, {"data": 1})
-    for verb in ("push", "pull", *VERBS, "skip", "replay", "purge"):
+    for verb in ("push", "pull", *VERBS, "skip", "hurry", "replay", "purge"):
         reply = await client.ask("POST", f"{JOBS}/{verb}", sent)
         assert (verb, reply.status) == (verb, 400)
         assert reply.code in ("invalid_json", "invalid_request", "invalid_id")

@@ -30,6 +30,31 @@ async def test_a_line_is_seen_explained_and_skipped(client: Client) -> None:
     assert [one["id"] for one in await pull(client, batch=10)] == ["b"]
 
 
+async def test_a_message_that_waits_for_its_time_is_ready_at_once_where_that_is_asked(client: Client) -> None:
+    await client.put(f"{JOBS}/config", {"kind": "work"})
+    await client.delete(f"{JOBS}/consumers/default")
+    await client.put(f"{JOBS}/consumers/default", {"ordering": "per_key", "attempts_max": 3})
+    await push(
+        client, {"data": 1, "id": "a", "key": "k", "delay_ms": 60_000}, {"data": 2, "id": "b", "key": "k"}
+    )
+    waits = await client.post(f"{JOBS}/hurry", {"id": "b"})
+    assert (waits.status, waits.code) == (400, "invalid_request")
+    assert "it is waiting" in waits.json()["detail"]
+    assert (await client.post(f"{JOBS}/hurry", {"id": "a"})).status == 200
+    [first] = await pull(client, batch=10)
+    assert (first["id"], first["attempts"]) == ("a", 1)
+    held = await client.post(f"{JOBS}/hurry", {"id": "a"})
+    assert "it is leased" in held.json()["detail"]
+    await client.post(f"{JOBS}/retry", {"retries": [{"lease": first["lease"], "delay_ms": 3_600_000}]})
+    assert await pull(client, batch=10) == []
+    assert (await client.post(f"{JOBS}/hurry", {"id": "a", "consumer": "default"})).status == 200
+    [again] = await pull(client, batch=10)
+    assert (again["id"], again["attempts"]) == ("a", 2)
+    records = (await client.get("/admin/audit?tenant_id=demo&queue=jobs")).json()["audit"]
+    done = [(one["action"], one["detail"]) for one in records if one["action"] == "retry_now"]
+    assert done == [("retry_now", {"consumer": "default", "id": "a"})] * 2
+
+
 async def test_lines_go_on_after_a_key_whatever_is_in_it(client: Client) -> None:
     await client.put(f"{JOBS}/config", {"kind": "work"})
     await client.delete(f"{JOBS}/consumers/default")

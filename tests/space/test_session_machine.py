@@ -74,7 +74,7 @@ class SessionMachine(WorkMachine):
             return
         head = next(iter(self.of_session(worker, session)[-1:]), None)
         may = head is not None and head.state in ("backoff", "scheduled")
-        assert self.call(SpaceShard.hurry, JOBS, session) == (head.item.id if head and may else None)
+        assert self.call(SpaceShard.hurry_head, JOBS, session) == (head.item.id if head and may else None)
         if head and may:
             head.state, head.due, head.ready = "ready", None, self.model.at
 

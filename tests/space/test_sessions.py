@@ -276,7 +276,7 @@ def test_an_operator_skips_the_message_that_a_session_waits_for(chats: Chats) ->
 
 def test_an_operator_has_a_message_tried_now(chats: Chats) -> None:
     sent = chats.send("s", "A")
-    hurry = SpaceShard.hurry
+    hurry = SpaceShard.hurry_head
     assert chats.space.call(hurry, QUEUE, "s") is None
     chats.fail(chats.one())
     assert chats.space.call(hurry, QUEUE, "s") == sent.id
@@ -328,7 +328,7 @@ VERBS: list[Callable[[Space], object]] = [
     lambda space: space.call(SpaceShard.receive, "jobs", [Inbound(session_id="s", origin="o")]),
     lambda space: space.call(SpaceShard.close_session, "jobs", "s"),
     lambda space: space.call(SpaceShard.skip_head, "jobs", "s"),
-    lambda space: space.call(SpaceShard.hurry, "jobs", "s"),
+    lambda space: space.call(SpaceShard.hurry_head, "jobs", "s"),
     lambda space: space.call(SpaceShard.reclaim, "jobs", "w"),
     lambda space: space.call(SpaceShard.clean, "jobs", 0),
     lambda space: space.call(SpaceShard.sessions, "jobs", None, 1),

@@ -51,7 +51,19 @@ RULES = st.fixed_dictionaries(
     }
 )
 WAITS_MS = st.sampled_from([1, 500, 1_000, 2_000, LEASE_MS - 1] * 2 + [LEASE_MS, LEASE_MS + 300, WINDOW_MS])
-OPERATIONS = ("delete", "skip", "skip", "replay", "replay", "dismiss", "purge", "pause", "limit")
+OPERATIONS = (
+    "delete",
+    "skip",
+    "skip",
+    "hurry",
+    "hurry",
+    "replay",
+    "replay",
+    "dismiss",
+    "purge",
+    "pause",
+    "limit",
+)
 ANSWERS = st.sampled_from(["ack", "ack", "ack", "retry", "retry", "release", "extend"])
 
 
@@ -171,7 +183,10 @@ class WorkMachine(WorkChecks):
         self.make(name, ordering if found is None else found.rules.ordering, start, rules)
 
     @rule(
-        data=st.data(), what=st.sampled_from(["delete", "skip", "skip", "dismiss", "purge", "pause", "limit"])
+        data=st.data(),
+        what=st.sampled_from(
+            ["delete", "skip", "skip", "hurry", "hurry", "dismiss", "purge", "pause", "limit"]
+        ),
     )
     def operate(self, data: st.DataObject, what: str) -> None:
         """One rule, so that not all that is pushed is gone before anything can be done with it."""
@@ -187,9 +202,12 @@ class WorkMachine(WorkChecks):
             self.replay_one(data)
         elif what == "dismiss" and name in self.model.workers:
             self.dismiss(name)
-        elif what in ("delete", "skip") and self.model.items:
+        elif what in ("delete", "skip", "hurry") and self.model.items:
             item = self.model.items[data.draw(st.sampled_from(sorted(self.model.items)))]
-            self.delete(item) if what == "delete" else self.skip(name, item)
+            act = {"delete": lambda _, one: self.delete(one), "skip": self.skip, "hurry": self.hurry_one}[
+                what
+            ]
+            act(name, item)
 
     # -- those who look ---------------------------------------------------------------------------------
 

@@ -176,6 +176,18 @@ class WorkChecks(RuleBasedStateMachine):
             self.call(SpaceShard.skip, JOBS, name, item.id)
             self.model.bury(worker, task, "skipped")
 
+    def hurry_one(self, name: str, item: Item) -> None:
+        if name not in self.model.workers:
+            return
+        self.settled(SpaceShard.consumers, JOBS)
+        task = self.model.workers[name].tasks.get(item.position)
+        if task is None or task.state not in ("backoff", "scheduled"):
+            with pytest.raises((EntryNotFound, InvalidRequest)):
+                self.call(SpaceShard.hurry, JOBS, name, item.id)
+        else:
+            self.call(SpaceShard.hurry, JOBS, name, item.id)
+            task.state, task.due, task.ready = "ready", None, self.model.at
+
     def pause_for_a_pull(self) -> None:
         """Nothing is handed out meanwhile."""
         self.call(SpaceShard.reconfigure, JOBS, {"paused": True})

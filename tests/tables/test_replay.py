@@ -166,7 +166,7 @@ INBOUND = st.builds(
 CHATS = st.one_of(
     st.tuples(st.just("receive"), st.just("chats"), st.lists(INBOUND, min_size=1, max_size=3)),
     st.tuples(st.just("pull"), st.just("chats"), st.just(None), st.integers(1, 4), st.integers(1, 900)),
-    st.tuples(st.sampled_from(["close_session", "skip_head", "hurry"]), st.just("chats"), SESSIONS),
+    st.tuples(st.sampled_from(["close_session", "skip_head", "hurry_head"]), st.just("chats"), SESSIONS),
     st.tuples(st.just("reclaim"), st.just("chats"), st.sampled_from(["w", "v"])),
     st.tuples(st.just("clean"), st.just("chats"), st.integers(0, 3_000)),
 )
@@ -210,7 +210,7 @@ class Turns:
                 self.space.call(SpaceShard.ingest, *turn[1:])  # type: ignore[arg-type]
             elif turn[0] == "clean":
                 self.space.call(SpaceShard.clean, turn[1], self.space.clock.now_ms() - turn[2])  # type: ignore[arg-type, operator]
-            elif turn[0] in ("receive", "close_session", "skip_head", "hurry", "reclaim"):
+            elif turn[0] in ("receive", "close_session", "skip_head", "hurry_head", "reclaim"):
                 self.space.call(getattr(SpaceShard, turn[0]), *turn[1:])
             else:
                 self.work(turn)

@@ -199,7 +199,9 @@ def test_the_whole_workbench_is_walked_by_keyboard(page: Page, site: Site) -> No
     assert [one["data"] for one in site.peek("keys")] == [{"n": 1}, {"n": 22}]
 
 
-def test_a_line_that_is_held_up_goes_on_when_its_first_message_is_skipped(page: Page, site: Site) -> None:
+def test_a_line_that_is_held_up_goes_on_when_its_first_message_is_retried_or_skipped(
+    page: Page, site: Site
+) -> None:
     site.ask(
         "PUT", "/v1/dxn:queue:demo:lined/config", {"profile": "work", "consumer": {"ordering": "per_key"}}
     )
@@ -210,7 +212,11 @@ def test_a_line_that_is_held_up_goes_on_when_its_first_message_is_skipped(page: 
     for text in ("anna", head, "no answer"):
         expect(row).to_contain_text(text)
     expect(row.locator('[data-title="Blocked since"]')).to_contain_text(re.compile("ago|now"))
-    row.get_by_role("button").click()
+    row.get_by_role("button", name="Retry now").click()
+    expect(page.locator("#status")).to_contain_text("is ready now")
+    expect(row).to_contain_text("ready")
+    expect(row.get_by_role("button", name="Retry now")).to_have_count(0)
+    row.get_by_role("button", name="Skip").click()
     page.get_by_role("dialog").get_by_role("button", name="Skip it").click()
     expect(page.locator("#status")).to_contain_text("its line goes on")
     [why] = site.explain("lined", behind)["consumers"]

@@ -75,6 +75,15 @@ function columns({ api, params: { space, queue }, say, again }, address, consume
       return `${row.head.id} was given up; its line goes on.`;
     });
   }
+  const hurry = (event, row) => doing(event, say, async () => {
+    await api.post(`${address}/hurry`, { id: row.head.id, consumer });
+    await again();
+    return `${row.head.id} is ready now.`;
+  });
+  const named = (label, row) => ({ "aria-label": `${label} the first message of ${row.key || "the queue"}` });
+  const actions = (row) => h("div", { class: "buttons" },
+    row.due !== null && row.state !== "leased" && button("Retry now", (event) => hurry(event, row), named("Retry now", row)),
+    row.state !== "leased" && button("Skip …", (event) => skip(event, row), named("Skip", row)));
   return [
     { title: "Key", heading: true, cell: (row) => row.key || "the whole queue" },
     { title: "Waiting", number: true, cell: (row) => count(row.waiting) },
@@ -84,6 +93,6 @@ function columns({ api, params: { space, queue }, say, again }, address, consume
     { title: "Blocked since", cell: (row) => time(row.why?.history.length ? row.why.history[0].ended : null) },
     { title: "Until", cell: (row) => time(row.due) },
     { title: "Last error", cell: (row) => h("span", { class: "wrap" }, row.why?.last_error || "–") },
-    { title: "Action", cell: (row) => row.head && row.state !== "leased" && button("Skip …", (event) => skip(event, row), { "aria-label": `Skip the first message of ${row.key || "the queue"}` }) },
+    { title: "Actions", cell: (row) => row.head && actions(row) },
   ];
 }

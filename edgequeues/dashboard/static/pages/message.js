@@ -53,7 +53,16 @@ function answer(context, queue, told, first) {
   return h("div", { class: "answer" },
     h("strong", {}, `${told.consumer}: `), sentence(told, first, Date.now()),
     first && [" ", h("a", { href: messageAt(params.space, params.queue, first.id) }, "Go to that message")],
+    ["scheduled", "backoff"].includes(told.state) && [" ", hurrying(context, queue, told)],
     open && [" ", skipping(context, queue, told)]);
+}
+
+function hurrying({ api, say, again, params }, queue, told) {
+  return button(`Retry now for ${told.consumer}`, (event) => doing(event, say, async () => {
+    await api.post(path`/v1/${queue}/hurry`, { id: params.id, consumer: told.consumer });
+    await again();
+    return `${params.id} is ready for ${told.consumer}.`;
+  }));
 }
 
 function skipping({ api, say, go, params }, queue, told) {

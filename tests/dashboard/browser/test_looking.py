@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -98,3 +101,14 @@ def test_a_server_that_is_gone_is_told_and_asked_again(page: Page, site: Site) -
     page.context.set_offline(False)
     page.get_by_role("button", name="Try again").click()
     expect(page.locator("main h1")).to_have_text("Lines of away")
+
+
+def test_a_space_is_downloaded_whole(page: Page, site: Site) -> None:
+    site.push("jobs", {"data": "kept"}, space="saved")
+    page.goto("/ui#/spaces/saved")
+    with page.expect_download() as waiting:
+        page.get_by_role("link", name="Download a backup").click()
+    download = waiting.value
+    assert download.suggested_filename == "saved.db"
+    with closing(sqlite3.connect(download.path())) as db:
+        assert db.execute("SELECT data FROM queue_entries").fetchall() == [('"kept"',)]

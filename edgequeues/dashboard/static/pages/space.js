@@ -54,7 +54,8 @@ export async function space(context) {
   signal.addEventListener("abort", () => clearTimeout(timer));
   show(await api.get("/admin/queues", asked));
   listen();
-  const tools = h("div", { class: "tools" }, field("Filter by name", filter), state);
+  const backup = h("a", { href: path`/admin/spaces/${params.space}/backup`, download: `${params.space}.db` }, "Download a backup");
+  const tools = h("div", { class: "tools" }, field("Filter by name", filter), state, backup);
   return { title: params.space, crumbs: crumbs(), nodes: [spaceNav(params.space, ""), tools, list.element, pages] };
 }
 

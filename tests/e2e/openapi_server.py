@@ -58,6 +58,7 @@ THERE = {
     "in_space": ["shop"],
     "bucket": ["files"],
     "key": ["one"],
+    "id of POST /v1/{dxn}/hurry": ["later"],
     "key of PUT /blobs/{space}/{bucket}/{key}": [],  # a new one each time
     "tenant_id": ["demo"],
     "event": ["e-1"],
@@ -137,6 +138,8 @@ def make(client: httpx.Client) -> None:
     ask(client, "PUT", f"/v1/{JOBS}/config", {"profile": "work"})
     ask(client, "PUT", f"/v1/{JOBS}/consumers/default", {"attempts_max": 1})
     ask(client, "POST", f"/v1/{JOBS}/push", {"entries": [{"data": {"n": n}} for n in range(4)]})
+    later = {"data": 1, "id": "later", "delay_ms": 3_600_000}
+    ask(client, "POST", f"/v1/{JOBS}/push", {"entries": [later]})
     pulled = ask(client, "POST", f"/v1/{JOBS}/pull", {"batch": 2})
     retries = [{"lease": one["lease"], "permanent": True, "error": "no"} for one in pulled["messages"]]
     ask(client, "POST", f"/v1/{JOBS}/retry", {"retries": retries})

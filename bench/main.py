@@ -19,6 +19,7 @@ from rich.console import Console
 
 from bench import (
     append,
+    backups,
     budget,
     daemon,
     deletes,
@@ -61,6 +62,7 @@ BENCHES: Mapping[str, Callable[[Rig], Iterator[Figure]]] = {
     "visible": visible.measure,
     "daemon": daemon.measure,
     "sessions": sessions.measure,
+    "backups": backups.measure,
     peers.NAME: peers.measure,
 }
 ON_REQUEST = (peers.NAME,)  # not among all: it fetches what it needs
@@ -83,6 +85,7 @@ QUESTIONS = {
     "visible": visible.__doc__,
     "daemon": daemon.__doc__,
     "sessions": sessions.__doc__,
+    "backups": backups.__doc__,
     peers.NAME: peers.__doc__,
 }
 FLUSH = "What does a flush cost here?"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 import logging
-import math
 import random
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Hashable, Sequence
@@ -22,6 +21,7 @@ import trio
 from shards import alarm_index, files, folders, repair
 from shards.actor import Actor
 from shards.alarm_index import AlarmIndex
+from shards.bell import Bell
 from shards.clock import Clock, SystemClock
 from shards.disk import Disk, ThreadDisk
 from shards.errors import ShardClosed, ShardError
@@ -39,8 +39,6 @@ S = TypeVar("S", bound=Shard)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-LOOK_AGAIN_S = 60.0  # the wall clock may be stepped: alarms are compared with it at least this often
-ALARM_RETRY_MS = 5_000  # a shard that could not be opened for its alarm is tried again after this
 REFUSALS_MAX = 2  # a disk that refused this often is not fit to serve
 
 log = logging.getLogger("shards")
@@ -117,11 +115,12 @@ class Namespace(Generic[S]):
         self.limits = limits
         self.hub = Hub()
         self.reserve = Reserve(folder / "reserve", limits.reserve_bytes, disk, clock)
-        self._kind = kind
+        self.kind = kind
         self._journal = journal
         self._random = randomness
         self._nursery: trio.Nursery  # from `_host` on
         self._alarms = AlarmIndex(folder / alarm_index.FILE_NAME, disk, clock)
+        self._bell = Bell(self._alarms, clock, limits.alarms_at_once, self._wake)
         self._actors: OrderedDict[str, Actor[S]] = OrderedDict()  # least recently used first
         self._slots = trio.Semaphore(limits.open_max)
         self._placed: set[Actor[S]] = set()  # those that have a slot
@@ -177,6 +176,30 @@ class Namespace(Generic[S]):
             actor.drain()
             await actor.closed.wait()
 
+    def require_open(self, name: str) -> None:
+        """Raises ShardClosed once all are closing."""
+        if self._closing:
+            raise ShardClosed(f"shard {name}")
+
+    @asynccontextmanager
+    async def closed(self, name: str) -> AsyncIterator[None]:
+        """Keep a shard closed until the block ends; its calls wait meanwhile. Raises ShardClosed."""
+        self.require_open(name)
+        before = self._actors.get(name)
+        stand_in = self._new_actor(name)  # which never lives: the next one waits for its end
+        stand_in.drain()
+        self._actors[name] = stand_in
+        try:
+            if before is not None:
+                before.drain()
+                await before.closed.wait()
+            yield
+        finally:
+            stand_in.state = "closed"
+            stand_in.closed.set()
+            if self._actors.get(name) is stand_in:
+                del self._actors[name]
+
     async def checkpoint_journal(self, name: str) -> None:
         """Replace the journal's history of shard `name` by an image of it. Raises what a call raises."""
         await self._actor(name).checkpoint_journal()
@@ -188,12 +211,14 @@ class Namespace(Generic[S]):
         actor = self._actors.get(name)
         if actor is None or not actor.accepting:
             predecessor = actor
-            path = files.path_of(self.folder, name)
-            actor = Actor(name, path, self._kind, self, self._journal(name), self._random)
-            self._actors[name] = actor
+            actor = self._actors[name] = self._new_actor(name)
             self._nursery.start_soon(self._live, actor, predecessor)
         self._actors.move_to_end(name)
         return actor
+
+    def _new_actor(self, name: str) -> Actor[S]:
+        path = files.path_of(self.folder, name)
+        return Actor(name, path, self.kind, self, self._journal(name), self._random)
 
     async def _live(self, actor: Actor[S], predecessor: Actor[S] | None) -> None:
         """Give the actor its slot, its repaired file and its life."""
@@ -285,36 +310,12 @@ class Namespace(Generic[S]):
         self.meter.broke()
         self._alarms.note(name, self.clock.now_ms())
 
-    # -- alarms -----------------------------------------------------------------------------------------
-
-    async def _ring_alarms(self, nursery: trio.Nursery) -> None:
-        """Wake shards as they come due, a few at a time."""
-        places = trio.Semaphore(self.limits.alarms_at_once)
-        while True:
-            await places.acquire()
-            name = self._alarms.pop_due(self.clock.now_ms())
-            if name is not None:
-                nursery.start_soon(self._ring, name, places)
-                continue
-            places.release()
-            due_ms = self._alarms.next_due_ms()
-            wait_s = math.inf if due_ms is None else max(due_ms - self.clock.now_ms(), 1) / 1000
-            with trio.move_on_after(min(wait_s, LOOK_AGAIN_S)):
-                await self._alarms.wait_changed()
-
-    async def _ring(self, name: str, places: trio.Semaphore) -> None:
-        turn: Turn[None] = Turn(ring, (), {})
-        try:
-            if self._closing:  # nobody would wait for an actor that begins now
-                return
+    async def _wake(self, name: str) -> None:
+        """Have a shard look at its alarm; unless all are closing, as nobody would wait for one that opens now."""
+        if not self._closing:
+            turn: Turn[None] = Turn(ring, (), {})
             self._actor(name).submit(turn, bounded=False)
             await turn.answer()
-        except ShardError as error:
-            log.warning("shard %s could not be woken by its alarm: %s", name, error)
-            self._alarms.note(name, self.clock.now_ms() + ALARM_RETRY_MS)
-        finally:
-            self._alarms.rung(name)
-            places.release()
 
     # -- life -------------------------------------------------------------------------------------------
 
@@ -385,7 +386,7 @@ async def open_namespace(
             try:
                 with trio.CancelScope(shield=True):  # does not wait; a cancelled start would never end
                     await nursery.start(namespace._host)
-                nursery.start_soon(namespace._ring_alarms, nursery)
+                nursery.start_soon(namespace._bell.run, nursery)
                 nursery.start_soon(namespace._close_idle)
                 yield namespace
             except Exception as error:

@@ -11,7 +11,6 @@ import errno
 import hashlib
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
@@ -20,7 +19,6 @@ import apsw
 import trio
 
 from shards import files, identity, migrate, repair
-from shards.actor import Actor
 from shards.copying import Copies, remove
 from shards.disk import Disk
 from shards.errors import (
@@ -28,7 +26,6 @@ from shards.errors import (
     NotACopy,
     SchemaTooNew,
     ShardBusy,
-    ShardClosed,
     ShardExists,
     UnusableFile,
 )
@@ -73,9 +70,8 @@ class Replacements(Generic[S]):
         sha256: in hex, of all `pieces`, where it is known. Raises ShardExists unless `replace`, NotACopy, DiskFull,
         Overloaded, ShardBusy while somebody else reads the file, ShardClosed.
         """
-        path = files.path_of(self._namespace.folder, files.check_name(name))
-        if self._namespace._closing:
-            raise ShardClosed(f"shard {name}")
+        self._namespace.require_open(files.check_name(name))
+        path = files.path_of(self._namespace.folder, name)
         if not replace and await self._disk.run(path.exists):
             raise ShardExists(f"shard {name}")
         staged = self._places.take()
@@ -136,7 +132,7 @@ class Replacements(Generic[S]):
 
     def _adapt(self, staged: Path) -> list[str]:
         """Bring the file to the newest schema, mark it as a copy; return what is wrong with it."""
-        steps = self._namespace._kind.migrations
+        steps = self._namespace.kind.migrations
         db = new_connection(str(staged), self._disk.vfs)
         try:
             db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
@@ -161,7 +157,7 @@ class Replacements(Generic[S]):
     async def _place(self, name: str, path: Path, staged: Path, *, replace: bool) -> bool:
         """Close the shard, give the file its name, have its alarm looked at; return whether there was one before."""
         namespace, run = self._namespace, self._disk.run
-        async with self._closed(name, path):
+        async with namespace.closed(name):
             there = await run(path.exists)
             if there and not replace:
                 raise ShardExists(f"shard {name}")
@@ -170,27 +166,6 @@ class Replacements(Generic[S]):
             await patiently(lambda: run(lambda: _swap(staged, path, self._disk)))
             namespace.alarm_note(name, due_ms, settled=False)
         return there
-
-    @asynccontextmanager
-    async def _closed(self, name: str, path: Path) -> AsyncIterator[None]:
-        """Keep the shard closed. Calls wait, as they do for one that closes: an actor stands in that never lives."""
-        namespace = self._namespace
-        if namespace._closing:
-            raise ShardClosed(f"shard {name}")
-        before = namespace._actors.get(name)
-        stand_in = Actor(name, path, namespace._kind, namespace, namespace._journal(name), namespace._random)
-        stand_in.drain()
-        namespace._actors[name] = stand_in
-        try:
-            if before is not None:
-                before.drain()
-                await before.closed.wait()
-            yield
-        finally:
-            stand_in.state = "closed"
-            stand_in.closed.set()
-            if namespace._actors.get(name) is stand_in:
-                del namespace._actors[name]
 
 
 def _require_whole(path: Path) -> None:

@@ -136,5 +136,5 @@ async def test_an_alarm_that_comes_due_while_it_closes_opens_nothing(tmp_path: P
         await namespace.ref("a").call(Notes.add, "x")
         await namespace.evict("a")
         namespace._closing = True
-        await namespace._ring("a", trio.Semaphore(0))
+        await namespace._wake("a")
         assert namespace.open_count == 0

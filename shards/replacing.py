@@ -54,7 +54,10 @@ class Placed(NamedTuple):
 
 
 class Replacements(Generic[S]):
-    """Puts copies in the place of shards. invariants: returns what is wrong with the rows of a file."""
+    """Puts copies in the place of shards. invariants: returns what is wrong with the rows of a file.
+
+    For namespaces without a journal of their own, which would bring back what was replaced.
+    """
 
     def __init__(self, namespace: Namespace[S], copies: Copies[S], invariants: Invariants) -> None:
         self._namespace = namespace

@@ -11,7 +11,7 @@ import hashlib
 import itertools
 import os
 import shutil
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -26,6 +26,7 @@ from shards.shard import Context, Shard, reads
 from shards.sqlite import NOT_A_DATABASE, connect, new_connection, patiently
 
 S = TypeVar("S", bound=Shard)
+T = TypeVar("T")
 
 FOLDER = "copies"  # no folder of shards has a name of this length
 COPIES_MAX = 4  # at the same time, those that are read by slow clients among them
@@ -35,6 +36,16 @@ LOOK_AGAIN_S = 1.0  # the shard is called this often meanwhile, so that it is no
 LIVES = 3  # a shard that is closed while it is copied is copied again, so often
 TRIES, TRY_AGAIN_S = 100, 0.1  # where the shard is too busy to be called
 PIECE_BYTES = 256 * 1024
+
+
+async def insist(call: Callable[[], Awaitable[T]]) -> T:
+    """Make a call of a shard, again for ten seconds while it is too busy. Raises what the call raises."""
+    for _ in range(TRIES):
+        try:
+            return await call()
+        except Overloaded:
+            await trio.sleep(TRY_AGAIN_S)
+    return await call()
 
 
 class Places:
@@ -168,12 +179,7 @@ class Copies(Generic[S]):
 
         Raises what a call raises, Overloaded after a while only.
         """
-        for _ in range(TRIES):
-            try:
-                return await ref.call(_rest, read_until_s)
-            except Overloaded:
-                await trio.sleep(TRY_AGAIN_S)
-        return await ref.call(_rest, read_until_s)
+        return await insist(lambda: ref.call(_rest, read_until_s))
 
     async def pieces(self, copy: Copy) -> AsyncGenerator[bytes, None]:
         """Yield the bytes of a copy, then close it."""

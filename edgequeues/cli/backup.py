@@ -32,31 +32,31 @@ def backup(session: Session, /, folder: Path, spaces: Sequence[str]) -> None:
       edgequeues backup backups/2026-11-29
       edgequeues backup backups/demo demo
     """
-    for name in spaces:
-        params.space(name)
-    if folder.exists() and any(folder.iterdir()):
-        raise Failure(f"{folder} holds something already: name a folder that is new or empty")
-
+    named = [Dxn(params.space(name), "") for name in dict.fromkeys(spaces)]
     taken = _Taken(session, folder)
 
     async def work(client: Client) -> None:
-        if not spaces:
+        if not named:
             await taken.control(client)
-        wanted = [Dxn(name, "") for name in spaces] or await _all(client)
+        wanted = named or await _all(client)
         with progress("copying") as step:
             for done, one in enumerate(wanted):
                 step(done, len(wanted))
                 await taken.space(client, one)
-        for name in spaces:
-            await taken.traces(client, name)
+        for one in named:
+            await taken.traces(client, one.space)
 
     try:
-        session.run(work)
-    except Failure as failure:
-        raise Failure(f"{failure}{taken.so_far()}") from failure
+        if folder.exists() and any(folder.iterdir()):
+            raise Failure(f"{folder} holds something already: name a folder that is new or empty")
+        try:
+            session.run(work)
+        except Failure as failure:
+            raise Failure(f"{failure}{taken.so_far()}") from failure
+        taken.close()
     except OSError as error:
         raise Failure(f"{error.filename or folder}: {reason(error)}{taken.so_far()}") from error
-    taken.end()
+    taken.tell()
 
 
 class _Taken:
@@ -103,20 +103,22 @@ class _Taken:
 
     def so_far(self) -> str:
         """What is to be said of the folder where this did not come to its end."""
-        return f" ({self._folder} is no whole backup: remove it)" if self._folder.exists() else ""
+        return f" ({self._folder} is no whole backup: remove it)" if self._kept else ""
 
-    def end(self) -> None:
-        """Say that this is all. Raises Failure where something is missing."""
+    def close(self) -> None:
+        """Say in the folder that this is all. Raises OSError."""
         if self._kept:
             archive.close(self._folder, [kept for _, kept in self._kept])
+
+    def tell(self) -> None:
+        """Say what there is. Raises Failure where something is missing."""
         if self._kept and not self._out.json:
             rows = [(name, size(kept.bytes), str(kept.path)) for name, kept in self._kept]
             self._out.table(("space", "size", "file"), rows, right=("size",))
         if self._failed:
             count = "1 space is" if self._failed == 1 else f"{self._failed} spaces are"
-            raise Failure(
-                f"{count} not copied{f'; what is in {self._folder} is whole' if self._kept else ''}"
-            )
+            whole = f"; what is in {self._folder} is whole" if self._kept else ""
+            raise Failure(f"{count} not copied{whole}")
 
 
 async def _all(client: Client) -> list[Dxn]:

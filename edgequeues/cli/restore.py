@@ -15,6 +15,7 @@ from edgequeues.cli.render import progress, size
 from edgequeues.cli.session import Failure, Session, explain, remote
 from edgequeues.client import Client, Refused, ServerError
 from edgequeues.core.dxn import Dxn
+from edgequeues.core.errors import reason
 
 NAMED_MAX = 5  # of many spaces, in a sentence
 
@@ -38,8 +39,10 @@ def restore(session: Session, /, source: Path, spaces: Sequence[str], replace: b
     """
     try:
         wanted = _folder(source, spaces) if source.is_dir() else _file(source, spaces)
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise Failure(str(error)) from error
+    except OSError as error:
+        raise Failure(f"{error.filename or source}: {reason(error)}") from error
 
     async def work(client: Client) -> None:
         taken = await _taken(client, wanted)
@@ -54,7 +57,10 @@ def restore(session: Session, /, source: Path, spaces: Sequence[str], replace: b
                 raise Failure("nothing was done")
         await _put(session, client, wanted, replace=replace)
 
-    session.run(work)
+    try:
+        session.run(work)
+    except OSError as error:
+        raise Failure(f"{error.filename or source}: {reason(error)}") from error
 
 
 def _folder(folder: Path, spaces: Sequence[str]) -> dict[Dxn, Kept]:

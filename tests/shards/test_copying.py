@@ -289,3 +289,20 @@ async def test_a_copy_of_what_the_disk_then_refused_to_keep_is_taken_again(
         there = await ref.call(Notes.texts)
     disk.close()
     assert await restored(tmp_path / "copy.db", tmp_path / "other") == there
+
+
+async def test_a_call_of_a_busy_shard_is_made_again_for_a_while() -> None:
+    began_s = trio.current_time()
+    answers = iter([Overloaded("a"), Overloaded("a"), "done"])
+
+    async def call() -> object:
+        answer = next(answers)
+        if isinstance(answer, Overloaded):
+            raise answer
+        return answer
+
+    assert await copying.insist(call) == "done"
+    answers = iter([Overloaded("a")] * 1_000)
+    with pytest.raises(Overloaded):
+        await copying.insist(call)
+    assert 10 <= trio.current_time() - began_s < 11

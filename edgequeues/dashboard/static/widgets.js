@@ -4,6 +4,8 @@ import { h, replace, svg } from "./dom.js";
 import { clock, count, relative } from "./format.js";
 import { fault, pretty } from "./jsontext.js";
 
+const PAUSE_MS = 250; // of typing
+
 /**
  * @typedef {object} Column
  * @property {string} title
@@ -152,6 +154,19 @@ export function field(label, control, hint) {
   const hinted = hint && h("span", { class: "hint", id: `${control.id}-hint` }, hint);
   if (hinted) control.setAttribute("aria-describedby", hinted.id);
   return h("div", { class: "field" }, h("label", { for: control.id }, label), hinted, control);
+}
+
+/**
+ * Heed what is typed once that pauses, unless the page was left meanwhile.
+ * @param {HTMLInputElement} input @param {AbortSignal} signal of the page @param {() => void} heed
+ */
+export function onPause(input, signal, heed) {
+  let timer = 0;
+  input.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(heed, PAUSE_MS);
+  });
+  signal.addEventListener("abort", () => clearTimeout(timer));
 }
 
 /** A choice. @param {string} name @param {[string, string][]} options value and word @param {string} chosen */

@@ -112,3 +112,13 @@ def test_a_space_is_downloaded_whole(page: Page, site: Site) -> None:
     assert download.suggested_filename == "saved.db"
     with closing(sqlite3.connect(download.path())) as db:
         assert db.execute("SELECT data FROM queue_entries").fetchall() == [('"kept"',)]
+
+
+def test_a_filter_that_is_typed_as_its_page_is_left_leads_nowhere(page: Page, site: Site) -> None:
+    site.push("jobs", {"data": 1})
+    page.goto("/ui#/spaces")
+    page.get_by_label("Filter by name").press_sequentially("dem")
+    page.get_by_role("link", name="demo", exact=True).click()
+    expect(page.locator("main h1")).to_have_text("demo")
+    page.wait_for_timeout(400)  # longer than a pause of typing
+    assert page.url.endswith("#/spaces/demo")

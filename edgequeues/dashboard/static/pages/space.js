@@ -5,7 +5,7 @@ import { doing } from "../dialogs.js";
 import { h, replace } from "../dom.js";
 import { count, rate, span } from "../format.js";
 import { crumbs, queueAt, spaceAt, spaceNav } from "../places.js";
-import { amount, badge, button, field, pager, sparkline, table } from "../widgets.js";
+import { amount, badge, button, field, onPause, pager, sparkline, table } from "../widgets.js";
 
 const SHOWN = 50; // queues a page
 const STATES = ["ready", "leased", "backoff", "scheduled", "waiting"];
@@ -42,16 +42,11 @@ export async function space(context) {
     }, here);
   }
 
-  let timer = 0;
-  filter.addEventListener("input", () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => {
-      [asked.name, asked.after] = [filter.value.trim() || null, null];
-      rewrite(spaceAt(params.space, "", { name: asked.name }));
-      listen();
-    }, 250);
+  onPause(filter, signal, () => {
+    [asked.name, asked.after] = [filter.value.trim() || null, null];
+    rewrite(spaceAt(params.space, "", { name: asked.name }));
+    listen();
   });
-  signal.addEventListener("abort", () => clearTimeout(timer));
   show(await api.get("/admin/queues", asked));
   listen();
   const backup = h("a", { href: path`/admin/spaces/${params.space}/backup`, download: `${params.space}.db` }, "Download a backup");

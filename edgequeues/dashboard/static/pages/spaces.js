@@ -3,7 +3,7 @@
 import { h } from "../dom.js";
 import { counted } from "../format.js";
 import { spaceAt } from "../places.js";
-import { button, field, table } from "../widgets.js";
+import { button, field, onPause, table } from "../widgets.js";
 
 const ASKED = 1_000; // spaces a call, where they are searched
 const SHOWN = 100; // spaces that are listed, or looked for, at once
@@ -42,14 +42,10 @@ export async function spaces({ api, query, go, rewrite, say, signal }) {
     told.textContent = after === null ? counted(found.length, "space") : `${counted(found.length, "space")} so far`;
   }
 
-  let timer = 0;
-  filter.addEventListener("input", () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => {
-      rewrite(filter.value ? `#/spaces?name=${encodeURIComponent(filter.value)}` : "#/spaces");
-      [found, after] = [[], null];
-      look(SHOWN).catch((error) => signal.aborted || say(error.message, true));
-    }, 200);
+  onPause(filter, signal, () => {
+    rewrite(filter.value ? `#/spaces?name=${encodeURIComponent(filter.value)}` : "#/spaces");
+    [found, after] = [[], null];
+    look(SHOWN).catch((error) => signal.aborted || say(error.message, true));
   });
   try {
     await look(SHOWN);

@@ -18,8 +18,10 @@ import trio
 
 from bench.figures import Figure, figure, ratio
 from bench.rig import QUEUE, Calls, Rig, deal, fill, new_entries, quiet_collector, together
+from edgequeues.core.who import SERVER
 from edgequeues.space.check import problems
 from edgequeues.space.shard import SpaceShard
+from edgequeues.space.watched import by
 from shards.copying import Copies
 from shards.files import path_of
 from shards.namespace import Namespace, Ref, open_namespace
@@ -90,7 +92,8 @@ def _put_back(folder: Path) -> float:
             replacements = Replacements(namespace, Copies(namespace), problems)
             began = time.perf_counter()
             pieces = _pieces(path_of(folder, SPACE))
-            await replacements.put(OTHER, pieces, sha256=None, replace=False)
+            noted = by(SERVER, SpaceShard.restored)
+            await replacements.put(OTHER, pieces, sha256=None, replace=False, first=noted)
             await namespace.ref(OTHER).call(SpaceShard.stats, QUEUE)
             return time.perf_counter() - began
 

@@ -68,10 +68,9 @@ class Backups:
         stranger: is it somebody nobody knows who asks? Raises what `Router.make` and `Replacements.put` raise.
         """
         ref = await self._router.make(to, stranger=stranger)
-        placed = await self._router.replacements.put(ref.name, pieces, sha256=sha256, replace=replace)
-        noted = by(who, SpaceShard.restored)
-        # It is done: who asked must not be told otherwise, however many calls have waited for the new file.
-        await insist(lambda: ref.call(noted, placed.bytes, placed.sha256, replaced=placed.replaced))
+        placed = await self._router.replacements.put(
+            ref.name, pieces, sha256=sha256, replace=replace, first=by(who, SpaceShard.restored)
+        )
         return Restored(placed, await self._specs.renew(to.space, who) if to.tag == "data" else [])
 
     async def control(self) -> bytes:

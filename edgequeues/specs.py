@@ -123,19 +123,22 @@ class Specs:
         if faults:
             raise InvalidSpec("; ".join(map(_said, faults)))
         async with self._one_at_a_time:
-            for name in spec.webhooks:
-                other = self._by_name.get(name)
-                if other is not None and (other.row.space, other.row.app) != (space, spec.app):
-                    raise HookTaken(f"webhook {name} of {origin}: {other.row.origin} declares it, too")
-            ref = await self._router.make(_home(space, spec))
-            applied = await ref.call(by(who, SpaceShard.apply), spec, dry_run=dry_run)
-            if not dry_run:
-                row = SpecRow(space, spec.app, origin, ir.encode(spec).decode(), self._clock.now_ms())
-                self._control.put_spec(row)
-                before = self._forget(space, spec.app)
-                self._hold(Held(row, spec, self._compiled(space, spec)))
-                self._count_on(before)
-                await _take_away(ref, applied.gone, who)
+            return await self._apply(space, spec, origin, dry_run=dry_run, who=who)
+
+    async def _apply(self, space: str, spec: Spec, origin: str, *, dry_run: bool, who: Who) -> Applied:
+        for name in spec.webhooks:
+            other = self._by_name.get(name)
+            if other is not None and (other.row.space, other.row.app) != (space, spec.app):
+                raise HookTaken(f"webhook {name} of {origin}: {other.row.origin} declares it, too")
+        ref = await self._router.make(_home(space, spec))
+        applied = await ref.call(by(who, SpaceShard.apply), spec, dry_run=dry_run)
+        if not dry_run:
+            row = SpecRow(space, spec.app, origin, ir.encode(spec).decode(), self._clock.now_ms())
+            self._control.put_spec(row)
+            before = self._forget(space, spec.app)
+            self._hold(Held(row, spec, self._compiled(space, spec)))
+            self._count_on(before)
+            await _take_away(ref, applied.gone, who)
         return applied
 
     async def remove(self, space: str, app: str, *, dry_run: bool = False, who: Who = SERVER) -> Applied:
@@ -157,14 +160,16 @@ class Specs:
     async def renew(self, space: str, who: Who = SERVER) -> list[Renewed]:
         """Have the specs of a space hold in the file that it has now."""
         renewed = []
-        for held in self.of_space(space):
-            why = None
-            try:
-                await self.apply(space, held.spec, held.row.origin, who=who)
-            except (EdgeQueuesError, ShardError, ControlError) as error:
-                why = str(error)
-                log.warning("the spec of app %s does not hold in space %s: %s", held.row.app, space, why)
-            renewed.append(Renewed(held.row.app, why))
+        async with self._one_at_a_time:  # or one that is removed meanwhile would come back
+            for held in self.of_space(space):
+                why = held.why
+                try:
+                    if why is None:
+                        await self._apply(space, held.spec, held.row.origin, dry_run=False, who=who)
+                except (EdgeQueuesError, ShardError, ControlError) as error:
+                    why = str(error)
+                    log.warning("the spec of app %s does not hold in space %s: %s", held.row.app, space, why)
+                renewed.append(Renewed(held.row.app, why))
         return renewed
 
     def _compiled(self, space: str, spec: Spec) -> dict[str, QueueHook | CommandHook]:
@@ -233,7 +238,7 @@ async def _take_away(ref: Ref[SpaceShard], gone: Sequence[str], who: Who) -> Non
         try:
             while await ref.call(by(who, SpaceShard.remove), queue_id):
                 pass
-        except ShardError as error:
+        except (EdgeQueuesError, ShardError) as error:
             log.warning("queue %s is not removed, though no spec declares it any more: %s", queue_id, error)
 
 

@@ -80,6 +80,8 @@ def _file(
 
 
 def _alarm(db: apsw.Connection, index: dict[str, int] | None, name: str) -> list[str]:
+    if db.execute(alarms.READ).get is None:
+        return ["its row of the table shard_alarm is missing"]
     due_ms = alarms.stored(db).due_ms
     if index is None or due_ms is None or index.get(name, due_ms + 1) <= due_ms:
         return []

@@ -28,6 +28,7 @@ from shards.sqlite import NOT_A_DATABASE, connect, new_connection, patiently
 S = TypeVar("S", bound=Shard)
 T = TypeVar("T")
 
+BESIDE = "-new"  # the end of a name that a file has beside the one whose place it is to take
 FOLDER = "copies"  # no folder of shards has a name of this length
 COPIES_MAX = 4  # at the same time, those that are read by slow clients among them
 ROOM_LEFT_BYTES = 64 * 1024 * 1024  # of the disk: a copy that would leave less is not begun
@@ -77,6 +78,9 @@ class Places:
 
     def clear(self) -> None:
         """Remove what a crash has left. Blocking."""
+        if self.folder.exists() and any(self.folder.iterdir()):
+            for path in self.folder.parent.glob(f"??/*{files.SUFFIX}{BESIDE}"):
+                path.unlink()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

@@ -65,11 +65,11 @@ class UnusableFile(ShardError):
 
 
 class NotACopy(ShardError):
-    """What was sent is not a whole and sound copy of such a shard, and was not taken. Send one that is."""
+    """That is no whole and sound copy, and nothing was changed. Send one that is."""
 
 
 class ShardExists(ShardError):
-    """There is such a shard already. Say that it is to be replaced, remove it, or choose another name."""
+    """It exists already, and nothing was changed. Say that it is to be replaced, or choose another name."""
 
 
 class SchemaTooNew(ShardError):

@@ -64,8 +64,7 @@ class Ref(Generic[S]):
         await trio.lowlevel.checkpoint_if_cancelled()
         if namespace.reserve.full and getattr(verb, "__shard_grows__", False):
             await namespace.reserve.admit()
-        if namespace._closing:
-            raise ShardClosed(f"shard {self.name}")
+        namespace.require_open(self.name)
         if namespace.tracer is not None:
             timed = TimedTurn(verb, args, kwargs)
             return await timed.traced(
@@ -192,7 +191,8 @@ class Namespace(Generic[S]):
         try:
             if before is not None:
                 before.drain()
-                await before.closed.wait()
+                with trio.CancelScope(shield=True):  # the next one must not open what this still has open
+                    await before.closed.wait()
             yield
         finally:
             stand_in.state = "closed"

@@ -74,9 +74,15 @@ def integrity(database: Path, vfs: str) -> list[str]:
     db = apsw.Connection(str(database), vfs=vfs or None)
     try:
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        return faults(db)
+    finally:
+        db.close(True)
+
+
+def faults(db: apsw.Connection) -> list[str]:
+    """The same of an open database."""
+    try:
         found = [str(row[0]) for row in db.execute("PRAGMA integrity_check").fetchall()]
     except NOT_A_DATABASE as error:
         found = [str(error)]
-    finally:
-        db.close(True)
     return [] if found == ["ok"] else found

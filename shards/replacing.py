@@ -10,7 +10,9 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+import random
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
@@ -19,7 +21,7 @@ import apsw
 import trio
 
 from shards import files, identity, migrate, repair
-from shards.copying import Copies, remove
+from shards.copying import BESIDE, Copies, remove
 from shards.disk import Disk
 from shards.errors import (
     DiskFull,
@@ -30,7 +32,7 @@ from shards.errors import (
     UnusableFile,
 )
 from shards.namespace import Namespace
-from shards.shard import Shard
+from shards.shard import Context, Shard
 from shards.sqlite import NOT_A_DATABASE, connect, new_connection, patiently
 
 S = TypeVar("S", bound=Shard)
@@ -39,10 +41,12 @@ Invariants = Callable[[apsw.Connection], list[str]]
 MAGIC = b"SQLite format 3\x00"
 HEAD_BYTES = 100  # https://sqlite.org/fileformat2.html: what a file begins with
 WRITTEN_BYTES = 4 * 1024 * 1024  # written at once
-SCHEMA = """
-SELECT type, name, tbl_name, sql FROM sqlite_schema
-WHERE type <> 'view' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY type, name
-"""
+STATISTICS = (  # what ANALYZE makes, if somebody runs it
+    "CREATE TABLE sqlite_stat1(tbl,idx,stat)",
+    "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)",
+)
+SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE type <> 'view' AND sql IS NOT ? AND sql IS NOT ?"
+OF_THE_DISK = (apsw.IOError, apsw.FullError, apsw.CantOpenError, apsw.NoMemError, apsw.BusyError, OSError)
 
 
 class Placed(NamedTuple):
@@ -66,12 +70,19 @@ class Replacements(Generic[S]):
         self._invariants = invariants
 
     async def put(
-        self, name: str, pieces: AsyncIterator[bytes], *, sha256: str | None, replace: bool
+        self,
+        name: str,
+        pieces: AsyncIterator[bytes],
+        *,
+        sha256: str | None,
+        replace: bool,
+        first: Callable[[S, Placed], object],
     ) -> Placed:
         """Make a copy the shard `name`. Cancelling leaves all as it was, or the copy in its place.
 
-        sha256: in hex, of all `pieces`, where it is known. Raises ShardExists unless `replace`, NotACopy, DiskFull,
-        Overloaded, ShardBusy while somebody else reads the file, ShardClosed.
+        sha256: in hex, of all `pieces`, where it is known. first: a turn of the shard before all others, done in the
+        file before that is put in place; off the event loop. Raises ShardExists unless `replace`, NotACopy, DiskFull,
+        Overloaded, ShardBusy while somebody else reads the file, ShardClosed: then nothing is changed.
         """
         self._namespace.require_open(files.check_name(name))
         path = files.path_of(self._namespace.folder, name)
@@ -84,7 +95,7 @@ class Replacements(Generic[S]):
                 raise NotACopy(f"{size} bytes came whose SHA-256 is {digest}, not {sha256}")
             await self._disk.run(lambda: self._prepare(staged))
             with trio.CancelScope(shield=True):
-                replaced = await self._place(name, path, staged, replace=replace)
+                placed = await self._place(name, path, staged, Placed(size, digest, replace), first)
         except apsw.FullError as error:
             raise DiskFull(f"while shard {name} was put in place") from error
         except OSError as error:
@@ -97,7 +108,7 @@ class Replacements(Generic[S]):
             with trio.CancelScope(shield=True):
                 await self._disk.run(partial(remove, staged))
             self._places.give_back()
-        return Placed(size, digest, replaced)
+        return placed
 
     # -- what is sent -----------------------------------------------------------------------------------
 
@@ -121,54 +132,73 @@ class Replacements(Generic[S]):
         return size + len(held), digest.hexdigest()
 
     def _prepare(self, staged: Path) -> None:
-        """Look at what was sent, and make it ready to be served. Blocking. Raises NotACopy."""
-        _require_whole(staged)
-        try:
-            problems = repair.integrity(staged, self._disk.vfs) or self._adapt(staged)
-        except NOT_A_DATABASE as error:
-            raise NotACopy(str(error)) from error
-        except (SchemaTooNew, UnusableFile) as error:
-            raise NotACopy(error.detail.replace(str(staged), "it")) from error
-        if problems:
-            raise NotACopy(problems[0])
-        self._disk.sync_file(staged)
+        """Look at what was sent, and bring it to the newest schema. Blocking. Raises NotACopy.
 
-    def _adapt(self, staged: Path) -> list[str]:
-        """Bring the file to the newest schema, mark it as a copy; return what is wrong with it."""
+        Its schema is compared before anything in it is run: a trigger, or a check that goes on for hours.
+        """
+        _require_whole(staged)
         steps = self._namespace.kind.migrations
-        db = new_connection(str(staged), self._disk.vfs)
-        try:
-            db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-            db.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+        with self._opened(staged) as db:
             todo = migrate.pending(db, steps)
             if todo.start == 0:
-                return ["it is empty"]
-            db.pragma("journal_mode", "delete")  # so that there is no second file beside it
-            problems = _foreign(db, steps, todo.start)
-            if problems:
-                return problems
-            with db:
-                for number in todo:
-                    migrate.apply(db, steps, number, now_ms=self._namespace.clock.now_ms())
-                identity.disown(db)
-            return self._invariants(db)
-        finally:
-            db.close(True)
+                raise NotACopy("it is empty")
+            problems = _foreign(db, steps, todo.start) or repair.faults(db)
+            if not problems:
+                with db:
+                    for number in todo:
+                        migrate.apply(db, steps, number, now_ms=self._namespace.clock.now_ms())
+                problems = self._invariants(db)
+        if problems:
+            raise NotACopy(problems[0])
+
+    @contextmanager
+    def _opened(self, staged: Path) -> Iterator[apsw.Connection]:
+        """What was sent, open. Whatever cannot be done with it is a fault of it, but for what the disk refuses."""
+        try:
+            db = new_connection(str(staged), self._disk.vfs)
+            try:
+                db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+                db.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+                db.pragma("journal_mode", "delete")  # so that there is no second file beside it
+                yield db
+            finally:
+                db.close(True)
+        except (NotACopy, *OF_THE_DISK):
+            raise
+        except (SchemaTooNew, UnusableFile) as error:
+            raise NotACopy(error.detail.replace(str(staged), "it")) from error
+        except Exception as error:
+            raise NotACopy(f"it cannot be read as one of ours: {error}") from error
 
     # -- its place --------------------------------------------------------------------------------------
 
-    async def _place(self, name: str, path: Path, staged: Path, *, replace: bool) -> bool:
-        """Close the shard, give the file its name, have its alarm looked at; return whether there was one before."""
+    async def _place(
+        self, name: str, path: Path, staged: Path, placed: Placed, first: Callable[[S, Placed], object]
+    ) -> Placed:
+        """Close the shard, give the file its name, have its alarm looked at."""
         namespace, run = self._namespace, self._disk.run
         async with namespace.closed(name):
             there = await run(path.exists)
-            if there and not replace:
+            if there and not placed.replaced:
                 raise ShardExists(f"shard {name}")
+            placed = placed._replace(replaced=there)
             due_ms = namespace.clock.now_ms()
+            await run(lambda: self._begin(name, staged, due_ms, lambda shard: first(shard, placed)))
             await namespace.alarm_ensure(name, due_ms)  # as the index must not be later than the new file
             await patiently(lambda: run(lambda: _swap(staged, path, self._disk)))
             namespace.alarm_note(name, due_ms, settled=False)
-        return there
+        return placed
+
+    def _begin(self, name: str, staged: Path, now_ms: int, first: Callable[[S], object]) -> None:
+        """Have the shard take its first turn in what was sent, and mark that as a copy. Blocking. Raises NotACopy."""
+        with self._opened(staged) as db, db:
+            shard = self._namespace.kind(Context(db, name, random.SystemRandom(), now_ms=now_ms))
+            shard.opened()
+            first(shard)
+            shard.write_back()
+            shard.get_alarm()
+            identity.disown(db)
+        self._disk.sync_file(staged)
 
 
 def _require_whole(path: Path) -> None:
@@ -192,7 +222,7 @@ def _foreign(db: apsw.Connection, steps: Sequence[str], todo: int) -> list[str]:
     try:
         for number in range(todo):
             migrate.apply(ours, steps, number, now_ms=0)
-        wanted, there = (set(one.execute(SCHEMA).fetchall()) for one in (ours, db))
+        wanted, there = (set(one.execute(SCHEMA, STATISTICS).fetchall()) for one in (ours, db))
     finally:
         ours.close(True)
     odd = sorted(f"{kind} {name}" for kind, name, _, _ in wanted ^ there)
@@ -209,7 +239,7 @@ def _swap(source: Path, target: Path, disk: Disk) -> None:
     # What waits beside the old file must be gone for good before the new one has its name, into which it would go.
     for suffix in ("-wal", "-shm", "-journal"):
         disk.remove(Path(f"{target}{suffix}"))
-    beside = Path(f"{target}-new")
+    beside = Path(f"{target}{BESIDE}")
     disk.remove(beside)  # of a crash
     disk.link(source, beside)
     disk.sync_folder(target.parent)

@@ -91,14 +91,17 @@ def purge_queue(
     session.run(work)
 
 
-def confirm(session: Session, question: str, *, yes: bool) -> None:
-    """Ask on a terminal; elsewhere nobody can answer. Raises Failure after a no, UsageError without --yes."""
+def confirm(session: Session, question: str, *, yes: bool, done: str = "deleted") -> None:
+    """Ask on a terminal; elsewhere nobody can answer. Raises Failure after a no, UsageError without --yes.
+
+    done: what was not done then.
+    """
     if yes:
         return
     if not session.terminal:
-        raise click.UsageError("nothing was deleted: there is nobody to ask, so say --yes")
+        raise click.UsageError(f"nothing was {done}: there is nobody to ask, so say --yes")
     if not click.confirm(question, err=True):
-        raise Failure("nothing was deleted")
+        raise Failure(f"nothing was {done}")
 
 
 @click.command()

@@ -11,9 +11,10 @@ import msgspec
 
 from edgequeues.cli import archive, params
 from edgequeues.cli.archive import Kept
+from edgequeues.cli.queue import confirm
 from edgequeues.cli.render import progress, size
 from edgequeues.cli.session import Failure, Session, explain, remote
-from edgequeues.client import Client, Refused, ServerError
+from edgequeues.client import Client, Refused, ServerError, Unavailable
 from edgequeues.core.dxn import Dxn
 from edgequeues.core.errors import reason
 
@@ -24,13 +25,14 @@ NAMED_MAX = 5  # of many spaces, in a sentence
 @click.argument("source", metavar="FOLDER|FILE", type=click.Path(path_type=Path, exists=True))
 @click.argument("spaces", nargs=-1, metavar="[SPACE]...")
 @click.option("--replace", is_flag=True, help="Also put them in the place of spaces that are there.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask before spaces are replaced.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask before they are replaced.")
 @remote
 def restore(session: Session, /, source: Path, spaces: Sequence[str], replace: bool, yes: bool) -> None:
     """Put all spaces of a backup, or these, into a running server; or one FILE, as the space of that name.
 
     Each file is looked at by the server before it counts, and takes its place at once. What a space got since the
-    backup is gone with the space that is replaced. Tokens and specs are not put back.
+    backup is gone with the space that is replaced: on a terminal it asks first, elsewhere it wants --yes. Tokens and
+    specs are not put back.
 
     \b
       edgequeues restore backups/2026-11-29
@@ -51,10 +53,10 @@ def restore(session: Session, /, source: Path, spaces: Sequence[str], replace: b
                 f"nothing was done, for {_few(taken)} {'is' if len(taken) == 1 else 'are'} there already: with"
                 " --replace the backup takes the place of what is there"
             )
-        if taken and session.terminal and not yes:
-            question = f"Give up all that is in {_few(taken)} now, for what is in the backup?"
-            if not click.confirm(question, err=True):
-                raise Failure("nothing was done")
+        if replace and taken != []:
+            what = _few([one.shard for one in wanted] if taken is None else taken)
+            question = f"Give up all that is in {what} now, for what is in the backup?"
+            confirm(session, question, yes=yes, done="restored")
         await _put(session, client, wanted, replace=replace)
 
     try:
@@ -85,7 +87,7 @@ def _file(file: Path, spaces: Sequence[str]) -> dict[Dxn, Kept]:
 
 async def _put(session: Session, client: Client, wanted: Mapping[Dxn, Kept], *, replace: bool) -> None:
     """Send the files, one after the other. Raises Failure in the end where some were refused."""
-    out, rows, failed = session.out, [], 0
+    out, rows, failed, unsure = session.out, [], 0, False
     with progress("restoring") as step:
         for done, (space, kept) in enumerate(wanted.items()):
             step(done, len(wanted))
@@ -95,6 +97,7 @@ async def _put(session: Session, client: Client, wanted: Mapping[Dxn, Kept], *, 
                 )
             except ServerError as error:
                 failed += 1
+                unsure |= not isinstance(error, Refused | Unavailable)
                 out.note(f"edgequeues: {space.shard} is not restored: {explain(error)}")
                 continue
             if out.json:
@@ -107,15 +110,16 @@ async def _put(session: Session, client: Client, wanted: Mapping[Dxn, Kept], *, 
         out.table(("space", "size", "was"), rows, right=("size",))
     if failed:
         count = "1 is" if failed == 1 else f"{failed} are"
-        raise Failure(f"of {len(wanted)}, {count} not restored: what was there is as it was")
+        state = "look at them before you try again" if unsure else "what was there is as it was"
+        raise Failure(f"of {len(wanted)}, {count} not restored: {state}")
 
 
-async def _taken(client: Client, wanted: Iterable[Dxn]) -> list[str]:
-    """Which of them are there already, as far as the token may know: the server looks again anyway."""
+async def _taken(client: Client, wanted: Iterable[Dxn]) -> list[str] | None:
+    """Which of them are there already; None: the token may not know. The server looks again anyway."""
     try:
         there = {(one.id, one.tag) async for one in client.spaces()}
     except Refused:
-        return []
+        return None
     return [one.shard for one in wanted if (one.space, one.tag) in there]
 
 

@@ -61,7 +61,7 @@ class BackupVerbs:
     async def restore(
         self,
         space: str,
-        pieces: bytes | Iterable[bytes] | AsyncIterable[bytes],
+        pieces: bytes | bytearray | memoryview | Iterable[bytes] | AsyncIterable[bytes],
         *,
         tag: Tag = "data",
         sha256: str | None = None,
@@ -70,10 +70,11 @@ class BackupVerbs:
         """Put a file that `backup` gave in the place of a space, this one or another. Never repeated by itself.
 
         sha256: of all `pieces` in hexadecimal, which the server then compares. replace: may it take the place of a
-        space that is there, with all that is in it? Raises Refused: `space_exists`, `invalid_backup` and why. After
-        Unreachable look at the space: the file is in its place, whole, or not at all.
+        space that is there, with all that is in it? Raises Refused: `space_exists`, `invalid_backup` and why; then,
+        and after Unavailable, nothing is changed. After Unreachable or another ServerError look at the space: the
+        file is in its place, whole, or not at all. Raises ValueError for a digest that is none.
         """
-        headers = (MEDIA,) if sha256 is None else (MEDIA, ("repr-digest", _digest(bytes.fromhex(sha256))))
+        headers = (MEDIA,) if sha256 is None else (MEDIA, ("repr-digest", _digest(_parsed(sha256))))
         query = _query(tag, replace=replace)
         call = Call("PUT", _path(space), query=query, headers=headers, patience_s=COPY_PATIENCE_S)
         answer = await self._transport.send(call, _Sent(pieces))
@@ -83,8 +84,14 @@ class BackupVerbs:
 class _Sent:
     """The caller's pieces as the body of a request."""
 
-    def __init__(self, pieces: bytes | Iterable[bytes] | AsyncIterable[bytes]) -> None:
-        self._pieces = [pieces] if isinstance(pieces, bytes) else pieces
+    def __init__(
+        self, pieces: bytes | bytearray | memoryview | Iterable[bytes] | AsyncIterable[bytes]
+    ) -> None:
+        self._pieces: Iterable[bytes] | AsyncIterable[bytes]
+        if isinstance(pieces, bytes | bytearray | memoryview):
+            self._pieces = [bytes(pieces)]
+        else:
+            self._pieces = pieces
 
     async def chunks(self) -> AsyncIterator[bytes]:
         if isinstance(self._pieces, AsyncIterable):
@@ -116,6 +123,16 @@ async def _pieces(transport: Transport, path: str, tag: Tag) -> AsyncGenerator[b
 
 def _query(tag: Tag, *, replace: bool = False) -> Pairs:
     return pairs(tag=None if tag == "data" else tag, replace="true" if replace else None)
+
+
+def _parsed(sha256: str) -> bytes:
+    try:
+        digest = bytes.fromhex(sha256)
+    except ValueError:
+        digest = b""
+    if len(digest) != 32:
+        raise ValueError(f"{sha256!r} is no SHA-256: write 64 hexadecimal digits")
+    return digest
 
 
 def _digest(digest: bytes) -> str:

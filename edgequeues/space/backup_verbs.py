@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from edgequeues.space.watched import Watched
+from shards.replacing import Placed
 
 
 class BackupVerbs(Watched):
@@ -12,6 +13,6 @@ class BackupVerbs(Watched):
         """Have it on record that whoever asks got a copy of the file. size: bytes."""
         self._record("backup", bytes=size, sha256=sha256)
 
-    def restored(self, size: int, sha256: str, *, replaced: bool) -> None:
-        """Have it on record that whoever asks put a copy in the place of the space, in which this is written now."""
-        self._record("restore", bytes=size, sha256=sha256, replaced=replaced)
+    def restored(self, placed: Placed) -> None:
+        """Have it on record that whoever asks put a copy in the place of the space, in which this is written."""
+        self._record("restore", bytes=placed.bytes, sha256=placed.sha256, replaced=placed.replaced)

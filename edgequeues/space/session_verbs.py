@@ -98,12 +98,15 @@ class SessionVerbs(IngestVerbs, WorkVerbs):
     def hurry_head(self, queue: str, session: str) -> str | None:
         """Have the message that a session waits for be ready now; return its id. None: it waits for no time."""
         self._settle()
-        _, consumer = self._for_sessions(queue)
+        row, consumer = self._for_sessions(queue)
         head = standings.first_of(self.db, consumer.consumer_id, session)
         if head is None or head.state not in ("backoff", "scheduled"):
             return None
+        desk = self._desk(row)
+        desk.hurry(consumer, head)
+        self._worked(desk)
         object_id = self._id_of(head)
-        self.hurry(queue, DEFAULT, object_id)
+        self._record("retry_now", row, session=session, id=object_id)
         return object_id
 
     def reclaim(self, queue: str, worker: str) -> int:

@@ -109,6 +109,9 @@ def test_spaces_that_are_there_stay_unless_they_are_to_be_replaced(filled: Shell
     assert "spaces Shop, demo, demo~trace are there already" in all_of_them.err
     asked = filled("restore", str(folder), "Shop", "--replace", terminal=True)
     assert (asked.code, len(filled.ok("read", LOG).records)) == (130, 3)
+    unasked = filled("restore", str(folder), "Shop", "--replace")
+    assert (unasked.code, len(filled.ok("read", LOG).records)) == (2, 3)
+    assert "say --yes" in unasked.err
     told = filled.ok("restore", str(folder), "Shop", "--replace", "--yes", terminal=True)
     assert "replaced" in told.out
     assert [one["data"] for one in filled.ok("read", LOG).records] == ["a", "b"]
@@ -177,9 +180,10 @@ def test_a_token_for_one_space_is_enough_for_that_space(filled: Shell) -> None:
     taken = filled.ok("backup", str(folder), "demo", "--token", taker).records
     assert [(one["space"], one["tag"]) for one in taken] == [("demo", "data"), ("demo", "trace")]
     refused = filled("restore", str(folder), "--token", taker)
+    assert filled("restore", str(folder), "--replace", "--token", taker).code == 2
     assert refused.code == 1
     assert "space_exists" in refused.err
-    restored = filled.ok("restore", str(folder), "--replace", "--token", taker).records
+    restored = filled.ok("restore", str(folder), "--replace", "--yes", "--token", taker).records
     assert [one["replaced"] for one in restored] == [True, True]
 
 

@@ -40,6 +40,7 @@ def test_a_sound_folder_is_exit_code_0(filled: Shell) -> None:
         "UPDATE queue_entries SET data = '{' WHERE id = 2",  # as long as it was
         "UPDATE queue_entries SET data = '[\\ud800]' WHERE id = 1",
         "UPDATE shard_alarm SET due_ms = 1",
+        "DELETE FROM shard_alarm",
         "DROP TABLE queues",
     ],
 )

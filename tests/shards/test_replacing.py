@@ -1,11 +1,11 @@
-"""A copy takes the place of a shard whole or not at all, and nothing that is no sound copy does."""
+"""A copy takes the place of a shard whole or not at all."""
 
 from __future__ import annotations
 
 import errno
 import logging
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from hashlib import sha256
 from pathlib import Path
 from typing import ClassVar
@@ -17,61 +17,11 @@ import trio
 from shards import copying, files, repair
 from shards.copying import Copies
 from shards.errors import DiskFull, NotACopy, Overloaded, ShardBusy, ShardClosed, ShardExists
-from shards.namespace import Namespace
-from shards.replacing import Replacements
+from shards.replacing import Placed, Replacements
 from shards.testing import FaultyDisk, running
 
 from .examples import Notes, foreign, path_of
-
-
-def wrong(db: apsw.Connection) -> list[str]:
-    """The invariant of Notes here: no text is `wrong`."""
-    return ["a text is wrong"] if db.execute("SELECT 1 FROM note WHERE text = 'wrong'").get else []
-
-
-class Hand:
-    """Takes copies of a namespace's shards, and puts them in place."""
-
-    def __init__(self, namespace: Namespace[Notes]) -> None:
-        self.copies = Copies(namespace)
-        self.replacements = Replacements(namespace, self.copies, wrong)
-
-    async def take(self, name: str = "a") -> bytes:
-        return b"".join([piece async for piece in self.copies.pieces(await self.copies.take(name))])
-
-    async def put(
-        self, content: bytes, name: str = "a", *, sha256: str | None = None, replace: bool = True
-    ) -> bool:
-        placed = await self.replacements.put(name, pieces(content), sha256=sha256, replace=replace)
-        assert placed.bytes == len(content)
-        return placed.replaced
-
-
-async def pieces(content: bytes) -> AsyncIterator[bytes]:
-    """The content in pieces."""
-    for start in range(0, len(content), 5_000):
-        await trio.lowlevel.checkpoint()
-        yield content[start : start + 5_000]
-
-
-async def copy_of(*texts: str, also: Callable[[apsw.Connection], object] | None = None) -> bytes:
-    """A copy of a shard with these texts; `also`: what is done to its file."""
-    async with running(Notes) as namespace:
-        for text in texts:
-            await namespace.ref("any").call(Notes.add, text)
-        content = await Hand(namespace).take("any")
-        if also is None:
-            return content
-        await namespace.evict("any")
-        path = path_of(namespace, "any")
-        with foreign(path) as db:
-            also(db)
-            db.pragma("journal_mode", "delete")
-        return path.read_bytes()
-
-
-def left_in(namespace: Namespace[Notes]) -> list[str]:
-    return [path.name for path in (namespace.folder / copying.FOLDER).glob("*")]
+from .hands import Hand, copy_of, left_in, nothing, pieces, wrong
 
 
 async def test_a_copy_becomes_a_shard_that_was_not_there() -> None:
@@ -181,75 +131,59 @@ async def test_a_damaged_shard_can_be_replaced(caplog: pytest.LogCaptureFixture)
         assert await namespace.ref("a").call(Notes.texts) == ["new"]
 
 
-def drop_a_table(db: apsw.Connection) -> None:
-    db.execute("DROP TABLE pad")
+async def test_a_copy_takes_its_first_turn_before_it_is_there() -> None:
+    content = await copy_of("x")
+
+    def first(notes: Notes, placed: Placed) -> None:
+        notes.add(f"{placed.bytes == len(content)} {placed.replaced}")
+
+    async with running(Notes) as namespace:
+        replacements = Hand(namespace).replacements
+        for texts in (["x", "True False"], ["x", "True True"]):
+            placed = await replacements.put("a", pieces(content), sha256=None, replace=True, first=first)
+            assert await namespace.ref("a").call(Notes.texts) == texts
+        assert placed.replaced
+
+        def fail(notes: Notes, _: Placed) -> None:
+            notes.add("undone")
+            raise ValueError("no")
+
+        with pytest.raises(NotACopy, match="it cannot be read as one of ours: no"):
+            await replacements.put("a", pieces(content), sha256=None, replace=True, first=fail)
+        assert await namespace.ref("a").call(Notes.texts) == ["x", "True True"]
+        assert left_in(namespace) == []
 
 
-def add_a_trigger(db: apsw.Connection) -> None:
-    db.execute("CREATE TRIGGER t AFTER INSERT ON note BEGIN DELETE FROM note; END")
-
-
-def add_a_table(db: apsw.Connection) -> None:
-    db.execute("CREATE TABLE more (x)")
-
-
-def be_ahead(db: apsw.Connection) -> None:
-    db.execute("INSERT INTO shard_schema (version, applied_ms) VALUES (99, 0)")
-
-
-def be_wrong(db: apsw.Connection) -> None:
-    db.execute("INSERT INTO note (text) VALUES ('wrong')")
-
-
-@pytest.mark.parametrize(
-    ("also", "why"),
-    [
-        (drop_a_table, "table pad"),
-        (add_a_trigger, "trigger t"),
-        (add_a_table, "table more"),
-        (be_ahead, "it has schema 99, this program knows 2"),
-        (be_wrong, "a text is wrong"),
-    ],
-)
-async def test_a_file_that_is_not_as_ours_are_is_refused(
-    also: Callable[[apsw.Connection], None], why: str
-) -> None:
-    content = await copy_of("x", also=also)
+async def test_a_shard_that_closes_is_waited_for_even_by_who_is_cancelled() -> None:
+    """Else the next one would open a file that is still open."""
     async with running(Notes) as namespace:
         await namespace.ref("a").call(Notes.add, "old")
-        with pytest.raises(NotACopy, match=why):
-            await Hand(namespace).put(content)
+        actor = namespace._actors["a"]
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            async with namespace.closed("a"):
+                await trio.lowlevel.checkpoint()
+        assert actor.closed.is_set()
         assert await namespace.ref("a").call(Notes.texts) == ["old"]
-        assert left_in(namespace) == []
 
 
-async def test_what_is_no_whole_database_is_refused(tmp_path: Path) -> None:
-    content = await copy_of(*map(str, range(1_000)))
-    other = apsw.Connection(str(tmp_path / "other.db"))
-    other.execute("CREATE TABLE x (y)")
-    other.close()
-    empty = apsw.Connection(str(tmp_path / "empty.db"))
-    empty.pragma("user_version", 1)
-    empty.close()
-    async with running(Notes) as namespace:
-        hand = Hand(namespace)
-        for what, why in [
-            (b"", "it is no SQLite database"),
-            (b"rubbish" * 1_000, "it is no SQLite database"),
-            (content[:100], "its end is missing"),
-            (content[:-100], "its end is missing"),
-            (content[:16] + bytes(2) + content[18:], "no whole pages of 0"),
-            (content[: len(content) // 2], "."),
-            (content[:4096] + bytes(4096) + content[8192:], "."),
-            ((tmp_path / "other.db").read_bytes(), "it holds the tables of another program"),
-            ((tmp_path / "empty.db").read_bytes(), "it is empty"),
-        ]:
-            with pytest.raises(NotACopy, match=why):
-                await hand.put(what)
-        with pytest.raises(NotACopy, match=r"bytes came whose SHA-256 is"):
-            await hand.put(content, sha256="0" * 64)
-        assert namespace.names() == []
+def crash_there(folder: Path, beside: Path) -> None:
+    """Leave what a crash leaves just before a file gets its place."""
+    beside.write_bytes(b"new")
+    (folder / copying.FOLDER).mkdir()
+    (folder / copying.FOLDER / "1.db").write_bytes(b"new")
+
+
+async def test_what_a_crash_has_left_beside_a_shard_goes_at_the_next_start(tmp_path: Path) -> None:
+    async with running(Notes, tmp_path) as namespace:
+        await namespace.ref("a").call(Notes.add, "old")
+    beside = Path(f"{files.path_of(tmp_path, 'a')}{copying.BESIDE}")
+    crash_there(tmp_path, beside)
+    async with running(Notes, tmp_path) as namespace:
+        await Copies(namespace).clear()
+        assert beside not in set(path_of(namespace, "a").parent.iterdir())
         assert left_in(namespace) == []
+        assert await namespace.ref("a").call(Notes.texts) == ["old"]
 
 
 async def test_a_copy_of_an_older_version_is_brought_up_to_date() -> None:
@@ -277,8 +211,9 @@ async def test_nothing_is_changed_where_there_is_no_room_or_no_place(monkeypatch
     async with running(Notes) as namespace:
         await namespace.ref("a").call(Notes.add, "old")
         full = Copies(namespace, room_left_bytes=1 << 62)
+        replacements = Replacements(namespace, full, wrong)
         with pytest.raises(DiskFull):
-            await Replacements(namespace, full, wrong).put("a", pieces(content), sha256=None, replace=True)
+            await replacements.put("a", pieces(content), sha256=None, replace=True, first=nothing)
         monkeypatch.setattr(copying.Places, "require_room", run_out)
         with pytest.raises(DiskFull):
             await Hand(namespace).put(content, replace=True)
@@ -319,7 +254,7 @@ async def test_an_upload_that_is_given_up_leaves_nothing() -> None:
         await namespace.ref("a").call(Notes.add, "old")
         for _ in range(copying.COPIES_MAX + 1):
             with trio.move_on_after(1):
-                await hand.replacements.put("a", stalled(), sha256=None, replace=True)
+                await hand.replacements.put("a", stalled(), sha256=None, replace=True, first=nothing)
         assert left_in(namespace) == []
         assert await namespace.ref("a").call(Notes.texts) == ["old"]
     with pytest.raises(ShardClosed):

@@ -82,7 +82,7 @@ function columns({ api, params: { space, queue }, say, again }, address, consume
   });
   const named = (label, row) => ({ "aria-label": `${label} the first message of ${row.key || "the queue"}` });
   const actions = (row) => h("div", { class: "buttons" },
-    row.due !== null && row.state !== "leased" && button("Retry now", (event) => hurry(event, row), named("Retry now", row)),
+    ["scheduled", "backoff"].includes(row.state) && button("Retry now", (event) => hurry(event, row), named("Retry now", row)),
     row.state !== "leased" && button("Skip …", (event) => skip(event, row), named("Skip", row)));
   return [
     { title: "Key", heading: true, cell: (row) => row.key || "the whole queue" },

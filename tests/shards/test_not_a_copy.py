@@ -126,3 +126,11 @@ async def test_what_is_no_whole_database_is_refused(tmp_path: Path) -> None:
             await hand.put(content, sha256="0" * 64)
         assert namespace.names() == []
         assert left_in(namespace) == []
+
+
+async def test_where_it_lay_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    content = await copy_of("x", also=be_ahead)
+    async with running(Notes, Path("data")) as namespace:
+        with pytest.raises(NotACopy, match=r"^it has schema 99, this program knows 2: "):
+            await Hand(namespace).put(content)

@@ -166,9 +166,7 @@ class Replacements(Generic[S]):
         except (NotACopy, *OF_THE_DISK):
             raise
         except (SchemaTooNew, UnusableFile) as error:
-            _, _, told = error.detail.partition(
-                staged.name
-            )  # after where it lies, which is nobody's business
+            _, _, told = error.detail.partition(staged.name)  # without the folder it lies in
             raise NotACopy(f"it{told}") from error
         except Exception as error:
             raise NotACopy(f"it cannot be read as one of ours: {error}") from error

@@ -46,6 +46,7 @@ STATISTICS = (  # what ANALYZE makes, if somebody runs it
     "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)",
 )
 SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE type <> 'view' AND sql IS NOT ? AND sql IS NOT ?"
+VERSIONS = "SELECT type, sql FROM sqlite_schema WHERE name = 'shard_schema'"
 OF_THE_DISK = (apsw.IOError, apsw.FullError, apsw.CantOpenError, apsw.NoMemError, apsw.BusyError, OSError)
 
 
@@ -139,11 +140,9 @@ class Replacements(Generic[S]):
         _require_whole(staged)
         steps = self._namespace.kind.migrations
         with self._opened(staged) as db:
-            todo = migrate.pending(db, steps)
-            if todo.start == 0:
-                raise NotACopy("it is empty")
-            problems = _foreign(db, steps, todo.start) or repair.faults(db)
+            problems = _foreign(db, steps) or repair.faults(db)
             if not problems:
+                todo = migrate.pending(db, steps)
                 with db:
                     for number in todo:
                         migrate.apply(db, steps, number, now_ms=self._namespace.clock.now_ms())
@@ -214,14 +213,21 @@ def _require_whole(path: Path) -> None:
         raise NotACopy(f"it has {size} bytes, which are no whole pages of {page_bytes}: its end is missing")
 
 
-def _foreign(db: apsw.Connection, steps: Sequence[str], todo: int) -> list[str]:
-    """What the file has that no shard of its schema has, or lacks. Views may be any: nothing reads them.
+def _foreign(db: apsw.Connection, steps: Sequence[str]) -> list[str]:
+    """What the file has that no shard of its schema has, or lacks. Raises NotACopy, SchemaTooNew, UnusableFile.
 
-    A trigger or another table under a name of ours would have statements do what their authors did not write.
+    A trigger or another table under a name of ours would have statements do what their authors did not write, even
+    the one that asks which schema it is. Other views may be any: nothing reads them.
     """
     ours = apsw.Connection(":memory:")
     try:
-        for number in range(todo):
+        migrate.apply(ours, steps, 0, now_ms=0)
+        if (versions := db.execute(VERSIONS).fetchall()) and versions != ours.execute(VERSIONS).fetchall():
+            return ["of its schema, this is not as it must be: shard_schema"]
+        todo = migrate.pending(db, steps).start
+        if todo == 0:
+            raise NotACopy("it is empty")
+        for number in range(1, todo):
             migrate.apply(ours, steps, number, now_ms=0)
         wanted, there = (set(one.execute(SCHEMA, STATISTICS).fetchall()) for one in (ours, db))
     finally:

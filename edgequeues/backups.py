@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from edgequeues import control
 from edgequeues.core.dxn import Dxn
-from edgequeues.core.errors import QueueNotFound
+from edgequeues.core.errors import InvalidBackup, QueueNotFound
 from edgequeues.core.who import Who
 from edgequeues.router import Router
 from edgequeues.space.shard import SpaceShard
@@ -18,6 +18,7 @@ from edgequeues.space.watched import by
 from edgequeues.specs import Renewed, Specs
 from shards.copying import Copy, insist
 from shards.disk import Disk
+from shards.errors import NotACopy
 from shards.replacing import Placed
 
 
@@ -65,12 +66,17 @@ class Backups:
     ) -> Restored:
         """Put a copy in the place of a space, and have the space's specs hold in it.
 
-        stranger: is it somebody nobody knows who asks? Raises what `Router.make` and `Replacements.put` raise.
+        stranger: is it somebody nobody knows who asks? Raises InvalidBackup, and what `Router.make` and
+        `Replacements.put` raise.
         """
         ref = await self._router.make(to, stranger=stranger)
-        placed = await self._router.replacements.put(
-            ref.name, pieces, sha256=sha256, replace=replace, first=by(who, SpaceShard.restored)
-        )
+        noted = by(who, SpaceShard.restored)
+        try:
+            placed = await self._router.replacements.put(
+                ref.name, pieces, sha256=sha256, replace=replace, first=noted
+            )
+        except NotACopy as error:
+            raise InvalidBackup(error.detail) from error
         return Restored(placed, await self._specs.renew(to.space, who) if to.tag == "data" else [])
 
     async def control(self) -> bytes:

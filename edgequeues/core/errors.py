@@ -299,6 +299,12 @@ class SpecConflict(EdgeQueuesError):
     code = "spec_conflict"
 
 
+class InvalidBackup(EdgeQueuesError):
+    """That is no whole and sound backup of a space, and nothing was changed. Send one that is."""
+
+    code = "invalid_backup"
+
+
 class QueueGone(EdgeQueuesError):
     """Its queue was removed, so it cannot go back there. Push what is of use in it to another queue, or delete it."""
 

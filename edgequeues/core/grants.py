@@ -29,7 +29,7 @@ MEANINGS: dict[Verb, str] = {
     "read": "read objects and blobs, wait, subscribe, see settings and counts",
     "append": "append objects, the first one makes the queue; store blobs",
     "delete": "delete objects, ranges and blobs",
-    "configure": "change settings and consumers, skip messages or have them tried now, remove the queue",
+    "configure": "change queues and consumers, skip or hurry messages, remove queues",
     "list": "see which spaces and queues there are",
     "push": "push messages to work queues, and replay dead letters",
     "pull": "pull messages, and ack, retry, release, extend what was pulled",

@@ -138,6 +138,7 @@ TABLE: dict[type[Exception], Fault] = {
     core.MmsFetchFailed: _mistake(503, core.MmsFetchFailed, "Media not fetched", 30),
     core.R2PutFailed: _mistake(503, core.R2PutFailed, "Object not stored", 30),
     core.QueuePublishFailed: _mistake(503, core.QueuePublishFailed, "Message not queued", 30),
+    core.InvalidBackup: _mistake(400, core.InvalidBackup, "Not a backup of a space"),
     core.SpecConflict: _mistake(409, core.SpecConflict, "Spec would lose messages"),
     core.CommandRejected: _mistake(409, core.CommandRejected, "Command rejected"),
     core.CommandFailed: _mistake(500, core.CommandFailed, "Command failed", 5),
@@ -160,10 +161,10 @@ TABLE: dict[type[Exception], Fault] = {
     shard.NeedsRepair: Fault(503, "space_damaged", "Space needs repair"),
     shard.UnusableFile: Fault(503, "space_damaged", "Space is damaged"),
     shard.SchemaTooNew: Fault(503, "space_too_new", "Space of a newer version"),
-    shard.NotACopy: Fault(400, "invalid_backup", "Not a backup of a space"),
     shard.ShardExists: Fault(409, "space_exists", "Space exists"),
     shard.InvalidName: Fault(400, "invalid_id", "Not a valid id"),
     # These mean a bug of ours, or were to stop the server before it took a request.
+    shard.NotACopy: INTERNAL,  # it is told as core.InvalidBackup
     shard.Fenced: INTERNAL,
     shard.FolderLocked: INTERNAL,
     shard.TurnRefused: INTERNAL,
@@ -203,9 +204,7 @@ def problem(error: BaseException) -> Problem:
     found = fault(error)
     if found is INTERNAL:
         detail = INTERNAL_DETAIL
-    elif isinstance(error, ShardError) and not isinstance(
-        error, shard.NotACopy
-    ):  # which tells of what was sent
+    elif isinstance(error, ShardError):
         detail = " ".join((type(error).__doc__ or "").split())
     else:
         detail = str(error)

@@ -48,7 +48,7 @@ OPERATIONS = {
             errors.UnsupportedMedia,
             errors.TooManySpaces,
             errors.RateLimited,
-            shard.NotACopy,
+            errors.InvalidBackup,
             shard.ShardExists,
         ),
     ),

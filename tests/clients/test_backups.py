@@ -2,42 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable
 from hashlib import sha256
 
 import pytest
 
 from edgequeues.client import Client, Refused
-from edgequeues.testing import RunningServer, running
 
-from .ways import WAYS, Test
-from .ways import run as run_on
+from .ways import Run
 
 LARGE = "x" * 100_000
-
-Run = Callable[[Test], None]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[RunningServer]:
-    with running() as server:
-        yield server
-
-
-@pytest.fixture(params=WAYS)
-def run(server: RunningServer, request: pytest.FixtureRequest) -> Run:
-    return lambda test: run_on(request.param, server.url, test)
-
-
-@pytest.fixture
-def space(request: pytest.FixtureRequest) -> str:
-    """A space for this test alone."""
-    return f"s{abs(hash(request.node.nodeid)):x}"
-
-
-@pytest.fixture
-def q(space: str) -> str:
-    return f"dxn:queue:{space}:q"
 
 
 async def whole(pieces: AsyncIterator[bytes]) -> bytes:

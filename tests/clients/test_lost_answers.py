@@ -11,23 +11,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from edgequeues.client import Client, Unreachable
-from edgequeues.testing import RunningServer, running
+from edgequeues.testing import RunningServer
 
-from .ways import WAYS, Way, run
+from .ways import Way, run
 
 PATIENCE_S = 20.0
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[RunningServer]:
-    with running() as server:
-        yield server
-
-
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest) -> Way:
-    chosen: Way = request.param
-    return chosen
 
 
 class Cut:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import aclosing
 
 import pytest
@@ -19,40 +19,9 @@ from edgequeues.client import (
     Refused,
     Unreachable,
 )
-from edgequeues.testing import RunningServer, running
 
-from .ways import WAYS, Test, Way
+from .ways import Run, Way
 from .ways import run as run_on
-
-Run = Callable[[Test], None]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[RunningServer]:
-    with running() as server:
-        yield server
-
-
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest) -> Way:
-    chosen: Way = request.param
-    return chosen
-
-
-@pytest.fixture
-def run(server: RunningServer, way: Way) -> Run:
-    return lambda test: run_on(way, server.url, test)
-
-
-@pytest.fixture
-def space(way: Way, request: pytest.FixtureRequest) -> str:
-    """A space for this test alone."""
-    return f"s{abs(hash(request.node.nodeid)):x}"
-
-
-@pytest.fixture
-def q(space: str) -> str:
-    return f"dxn:queue:{space}:q"
 
 
 def test_what_is_appended_is_read_in_pages_and_by_id(run: Run, q: str) -> None:

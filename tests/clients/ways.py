@@ -15,6 +15,7 @@ from edgequeues.client.blocking import finish
 
 Way = Literal["trio", "asyncio", "sync"]
 Test = Callable[[Client], Awaitable[None]]
+Run = Callable[[Test], None]  # with a client of a server, one way
 
 WAYS: tuple[Way, ...] = ("trio", "asyncio", "sync")
 

@@ -206,10 +206,10 @@ async def _stream(
             f"edgequeues: {last.appended} entries are stored, {last.refused} were refused; then:"
         )
         raise
-    if session.out.json:
-        session.out.line({"appended": last.appended, "refused": last.refused, "cursor": last.cursor})
-    else:
-        session.out.text(f"{last.appended} appended, {last.refused} refused")
+    session.out.told(
+        {"appended": last.appended, "refused": last.refused, "cursor": last.cursor},
+        f"{last.appended} appended, {last.refused} refused",
+    )
     if last.refused:
         raise Failure(f"{last.refused} of {last.through} entries were refused; the others are stored")
 

@@ -86,10 +86,7 @@ def remove(session: Session, /, dxn: Dxn, name: str, yes: bool) -> None:
 
     async def work(client: Client) -> None:
         await client.delete_consumer(str(dxn), name)
-        if session.out.json:
-            session.out.line({"removed": name})
-        else:
-            session.out.text(f"{name} is removed")
+        session.out.told({"removed": name}, f"{name} is removed")
 
     session.run(work)
 
@@ -107,10 +104,7 @@ def skip(session: Session, /, dxn: Dxn, object_id: str, consumer: str | None) ->
 
     async def work(client: Client) -> None:
         await client.skip(str(dxn), object_id, consumer=consumer)
-        if session.out.json:
-            session.out.line({"skipped": object_id})
-        else:
-            session.out.text(f"{object_id} is skipped")
+        session.out.told({"skipped": object_id}, f"{object_id} is skipped")
 
     session.run(work)
 
@@ -125,10 +119,7 @@ def hurry(session: Session, /, dxn: Dxn, object_id: str, consumer: str | None) -
 
     async def work(client: Client) -> None:
         await client.hurry(str(dxn), object_id, consumer=consumer)
-        if session.out.json:
-            session.out.line({"hurried": object_id})
-        else:
-            session.out.text(f"{object_id} is ready")
+        session.out.told({"hurried": object_id}, f"{object_id} is ready")
 
     session.run(work)
 

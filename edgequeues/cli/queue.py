@@ -55,10 +55,7 @@ def delete(
 
     async def work(client: Client) -> None:
         deleted = await client.delete(str(dxn), ids=ids, after=after, before=before, through=through)
-        if session.out.json:
-            session.out.line({"deleted": deleted})
-        else:
-            session.out.text(f"{deleted} deleted")
+        session.out.told({"deleted": deleted}, f"{deleted} deleted")
 
     session.run(work)
 
@@ -83,10 +80,7 @@ def purge_queue(
 
     async def work(client: Client) -> None:
         deleted = await client.purge(str(dxn), where)
-        if session.out.json:
-            session.out.line({"deleted": deleted})
-        else:
-            session.out.text(f"{deleted} deleted")
+        session.out.told({"deleted": deleted}, f"{deleted} deleted")
 
     session.run(work)
 
@@ -117,10 +111,7 @@ def remove(session: Session, /, dxn: Dxn, yes: bool) -> None:
 
     async def work(client: Client) -> None:
         await client.remove(str(dxn))
-        if session.out.json:
-            session.out.line({"removed": str(dxn)})
-        else:
-            session.out.text(f"{dxn} is removed")
+        session.out.told({"removed": str(dxn)}, f"{dxn} is removed")
 
     session.run(work)
 
@@ -144,10 +135,7 @@ def resume(session: Session, /, dxn: Dxn) -> None:
 def _pause(session: Session, dxn: Dxn, *, paused: bool) -> None:
     async def work(client: Client) -> None:
         result = await client.reconfigure(str(dxn), ConfigChange(paused=paused))
-        if session.out.json:
-            session.out.line({"paused": result.paused})
-        else:
-            session.out.text(f"{dxn} is {'paused' if result.paused else 'not paused'}")
+        session.out.told({"paused": result.paused}, f"{dxn} is {'paused' if result.paused else 'not paused'}")
 
     session.run(work)
 

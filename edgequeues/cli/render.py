@@ -68,6 +68,13 @@ class Output:
         """Print one line for people."""
         print(clean(line), flush=True)
 
+    def told(self, record: object, text: str) -> None:
+        """Print what was done: the record for programs, the line for people."""
+        if self.json:
+            self.line(record)
+        else:
+            self.text(text)
+
     def note(self, text: str) -> None:
         """Say something beside the results, on stderr."""
         print(clean(text), file=sys.stderr)

@@ -121,10 +121,7 @@ def close(session: Session, /, dxn: Dxn, session_id: str, yes: bool) -> None:
 
     async def work(client: Client) -> None:
         expired = await client.close_session(str(dxn), session_id)
-        if session.out.json:
-            session.out.line({"expired": expired})
-        else:
-            session.out.text(f"{expired} expired")
+        session.out.told({"expired": expired}, f"{expired} expired")
 
     session.run(work)
 
@@ -167,10 +164,7 @@ def _tell(session: Session, state: str, message_id: str | None, nothing: str) ->
     """Say of which message that is the state now. Raises Failure, which says `nothing`, where it is none."""
     if message_id is None:
         raise Failure(nothing)
-    if session.out.json:
-        session.out.line({state: message_id})
-    else:
-        session.out.text(f"{message_id} is {state}")
+    session.out.told({state: message_id}, f"{message_id} is {state}")
 
 
 def _message(payload: str | None, said: Mapping[str, str | None]) -> Inbound:

@@ -79,9 +79,8 @@ def _file(file: Path, spaces: Sequence[str]) -> dict[Dxn, Kept]:
     """One file, as the space of that name. Raises UsageError, OSError."""
     if len(spaces) != 1:
         raise click.UsageError(f"{file} becomes one space: name it, as `edgequeues restore {file} demo`")
-    digest = hashlib.sha256()
-    for piece in archive.read(file):
-        digest.update(piece)
+    with file.open("rb") as opened:
+        digest = hashlib.file_digest(opened, "sha256")
     return {Dxn(params.space(spaces[0]), ""): Kept(file, file.stat().st_size, digest.hexdigest())}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable
-from contextlib import aclosing
 from hashlib import sha256
 from urllib.parse import quote
 
@@ -42,21 +41,17 @@ class BackupVerbs:
 
     _transport: Transport
 
-    async def backup(self, space: str, *, tag: Tag = "data") -> AsyncGenerator[bytes, None]:
+    def backup(self, space: str, *, tag: Tag = "data") -> AsyncGenerator[bytes, None]:
         """Yield the file of a space, an SQLite database, as it is at one instant. Write it to disk piece by piece.
 
         It is whole only once the iteration ends by itself: then its SHA-256 was as the server said. Raises Refused
         (`queue_not_found`), Unreachable where it breaks off, BadAnswer where the digest does not fit: begin anew.
         """
-        async with aclosing(_pieces(self._transport, _path(space), tag)) as pieces:
-            async for piece in pieces:
-                yield piece
+        return _pieces(self._transport, _path(space), tag)
 
-    async def backup_control(self) -> AsyncGenerator[bytes, None]:
+    def backup_control(self) -> AsyncGenerator[bytes, None]:
         """Yield the file of tokens, without their secrets, and specs. As `backup`."""
-        async with aclosing(_pieces(self._transport, "/admin/control/backup", "data")) as pieces:
-            async for piece in pieces:
-                yield piece
+        return _pieces(self._transport, "/admin/control/backup", "data")
 
     async def restore(
         self,

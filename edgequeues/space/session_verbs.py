@@ -100,11 +100,8 @@ class SessionVerbs(IngestVerbs, WorkVerbs):
         self._settle()
         row, consumer = self._for_sessions(queue)
         head = standings.first_of(self.db, consumer.consumer_id, session)
-        if head is None or head.state not in ("backoff", "scheduled"):
+        if head is None or not self._hurry(row, consumer, head):
             return None
-        desk = self._desk(row)
-        desk.hurry(consumer, head)
-        self._worked(desk)
         object_id = self._id_of(head)
         self._record("retry_now", row, session=session, id=object_id)
         return object_id

@@ -236,12 +236,18 @@ class WorkVerbs(SpaceBase):
     def hurry(self, queue: str, consumer: str | None, object_id: str) -> None:
         """Have a message that waits for its time be ready now. Raises EntryNotFound, InvalidRequest."""
         row, found, standing = self._unfinished(queue, consumer, object_id)
-        if standing.state not in ("backoff", "scheduled"):
+        if not self._hurry(row, found, standing):
             raise InvalidRequest(f"object {object_id} waits for no time: it is {standing.state}")
-        desk = self._desk(row)
-        desk.hurry(found, standing)
-        self._worked(desk)
         self._record("retry_now", row, consumer=found.name, id=object_id)
+
+    def _hurry(self, row: Queue, consumer: Consumer, standing: Delivery) -> bool:
+        """Have a message be ready now; False: it waits for no time."""
+        if standing.state not in ("backoff", "scheduled"):
+            return False
+        desk = self._desk(row)
+        desk.hurry(consumer, standing)
+        self._worked(desk)
+        return True
 
     def _unfinished(
         self, queue: str, consumer: str | None, object_id: str
